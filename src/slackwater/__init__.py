@@ -1,0 +1,1 @@
+"""Slackwater: progress-aware scheduling for many Spark Structured Streaming queries."""

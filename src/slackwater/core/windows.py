@@ -1,0 +1,51 @@
+"""Windows and input streams of a query, as they matter for its deadlines."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+WindowKind = Literal["tumbling", "sliding", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One windowed operator.
+
+    >>> Window("tumbling", size_s=3.0, slide_s=3.0, offset_s=1.0).next_end(10.5)
+    13.0
+    >>> Window("sliding", size_s=5.0, slide_s=2.0).next_end(5.0)
+    7.0
+    """
+
+    kind: WindowKind
+    size_s: float  # length; for a session window its gap
+    slide_s: float  # distance between two starts; the size for tumbling, the gap for session windows
+    offset_s: float = 0.0  # windows start at offset + n * slide (seconds since the epoch)
+    time_column: str = ""  # event-time column that is windowed
+
+    def next_end(self, event_time_s: float) -> float:
+        """The first window end strictly after ``event_time_s``."""
+        phase = self.offset_s + self.size_s
+        steps = (event_time_s - phase) // self.slide_s + 1
+        return phase + steps * self.slide_s
+
+
+@dataclass(frozen=True, slots=True)
+class InputStream:
+    """One streaming source of a query, as seen in its plan."""
+
+    name: str  # as the engine describes it
+    time_column: str | None = None  # column that carries its watermark, if any
+    watermark_delay_s: float | None = None  # None: no watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """What discovery found: which windows close, and which inputs must get there first."""
+
+    windows: tuple[Window, ...] = ()
+    inputs: tuple[InputStream, ...] = ()
+
+    @property
+    def has_deadline(self) -> bool:
+        """Whether some window and some watermark together promise a result at a known time."""
+        return bool(self.windows) and any(i.watermark_delay_s is not None for i in self.inputs)
