@@ -1,0 +1,82 @@
+"""The cycle: collect → decide → enforce."""
+
+from collections import deque
+from collections.abc import Callable
+
+from slackwater.core.model import Decision, Schedule, Snapshot
+from slackwater.core.protocols import Clock, Enforcer, EngineDriver, Policy
+
+# Longest pause between two cycles when nothing happens. Arrivals wake the loop at once, so this
+# only bounds how late a starving query is noticed.
+IDLE_PERIOD_S = 0.25
+
+
+class Controller:
+    """Runs one policy over one engine.
+
+    Parameters
+    ----------
+    driver, policy, enforcer, clock
+        The four roles of :mod:`slackwater.core.protocols`.
+    dry_run
+        Decide and remember, but do not enforce.
+    remember
+        How many decisions ``explain`` can look back on.
+    """
+
+    def __init__(
+        self,
+        driver: EngineDriver,
+        policy: Policy,
+        enforcer: Enforcer,
+        clock: Clock,
+        *,
+        dry_run: bool = False,
+        remember: int = 1000,
+    ) -> None:
+        self.driver = driver
+        self.policy = policy
+        self.enforcer = enforcer
+        self.clock = clock
+        self.dry_run = dry_run
+        self.cycles = 0
+        self.decisions: deque[Decision] = deque(maxlen=remember)
+
+    def cycle(self) -> Schedule:
+        """One turn of the loop."""
+        snapshot = self.driver.collect(self.clock.now())
+        schedule = self.policy.decide(snapshot)
+        if not self.dry_run:
+            self.enforcer.enforce(schedule)
+        self._remember(snapshot, schedule)
+        self.cycles += 1
+        return schedule
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Turn until ``stop()`` holds; between turns sleep until something happens."""
+        while not stop():
+            schedule = self.cycle()
+            until_s = self.clock.now() + IDLE_PERIOD_S
+            if schedule.wake_at_s is not None:
+                until_s = min(until_s, schedule.wake_at_s)
+            self.driver.wait(until_s)
+
+    def _remember(self, snapshot: Snapshot, schedule: Schedule) -> None:
+        if not schedule.admissions:
+            return
+        states = {q.name: q for q in snapshot.queries}
+        waiting = tuple(q.name for q in snapshot.waiting)
+        running = tuple(q.name for q in snapshot.running)
+        for admission in schedule.admissions:
+            state = states[admission.query]
+            self.decisions.append(
+                Decision(
+                    at_s=snapshot.now_s,
+                    query=admission.query,
+                    reason=admission.reason,
+                    waited_s=state.waited_s(snapshot.now_s),
+                    waiting=tuple(name for name in waiting if name != admission.query),
+                    running=running,
+                    enforced=not self.dry_run,
+                )
+            )

@@ -1,0 +1,38 @@
+"""Names of the form ``module:attribute``, as users write them in files and on command lines."""
+
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from slackwater.core.errors import UsageError
+
+
+def load_object(path: str) -> Any:
+    """Import what ``module:attribute`` names.
+
+    >>> load_object("math:sqrt")(9)
+    3.0
+    >>> load_object("math:sqrtt")
+    Traceback (most recent call last):
+    ...
+    slackwater.core.errors.UsageError: math has no 'sqrtt'. Did you mean 'sqrt'?
+    """
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"{path!r} is not of the form module:attribute")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{path!r}: no module named {error.name!r}; is its folder on PYTHONPATH?"
+        ) from error
+    except Exception as error:
+        raise UsageError(
+            f"{path!r}: importing {module_name} failed: {type(error).__name__}: {error}"
+        ) from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        near = get_close_matches(attribute, dir(module), n=1)
+        hint = f". Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"{module_name} has no {attribute!r}{hint}") from None

@@ -1,0 +1,113 @@
+"""What a driver reports, what a policy decides, and what is remembered of it.
+
+All times are seconds since the epoch, on whatever clock the controller was given.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from slackwater.core.windows import Deadlines
+
+Phase = Literal["idle", "waiting", "running"]
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """What is known of a query before it runs."""
+
+    name: str
+    priority: float = 1.0  # larger is more important
+    max_wait_s: float = 10.0  # no micro-batch waits longer, whatever the policy
+    deadlines: Deadlines = field(default_factory=Deadlines)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMetrics:
+    """What the engine has shown of a query so far; ``None`` is "not known", never zero."""
+
+    batches: int = 0  # micro-batches that ran
+    rows: int = 0  # input rows of those
+    backlog_rows: float | None = None  # arrived, not yet read
+    arrival_rate: float | None = None  # rows per second that arrive
+    service_rate: float | None = None  # rows per second while a batch runs
+    batch_fixed_s: float | None = None  # duration of a batch without rows
+    batch_per_row_s: float | None = None  # what each row adds to it
+    batch_s: float | None = None  # duration of the last batch
+    selectivity: float | None = None  # rows written ÷ rows read
+    frontier_lag_s: float | None = None  # batch start − largest event time it read: mean
+    frontier_lag_std_s: float | None = None  # its standard deviation
+    max_event_s: float | None = None  # largest event time read so far
+    watermark_s: float | None = None  # the watermark that the last batch ran with
+    state_rows: int | None = None
+    state_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState:
+    """One query at the moment of a decision."""
+
+    spec: QuerySpec
+    phase: Phase = "idle"
+    since_s: float = 0.0  # when it entered this phase
+    admitted_s: float | None = None  # when it was last admitted
+    admissions: int = 0  # how often it was admitted
+    metrics: QueryMetrics = field(default_factory=QueryMetrics)
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def waited_s(self, now_s: float) -> float:
+        """How long it has been at the gate; 0 when it is not there."""
+        return max(0.0, now_s - self.since_s) if self.phase == "waiting" else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that a policy may look at."""
+
+    now_s: float
+    slots: int  # C: micro-batches that may run at once
+    queries: tuple[QueryState, ...] = ()
+
+    @property
+    def waiting(self) -> tuple[QueryState, ...]:
+        return tuple(q for q in self.queries if q.phase == "waiting")
+
+    @property
+    def running(self) -> tuple[QueryState, ...]:
+        return tuple(q for q in self.queries if q.phase == "running")
+
+    @property
+    def free_slots(self) -> int:
+        return max(0, self.slots - len(self.running))
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Let one query run one micro-batch."""
+
+    query: str
+    reason: str  # one short phrase for people
+    row_limit: int | None = None  # for sources of ours: read at most so many rows
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What a policy wants to happen now."""
+
+    admissions: tuple[Admission, ...] = ()
+    wake_at_s: float | None = None  # ask again at this time even if nothing happens
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One admission as it is remembered for ``explain``."""
+
+    at_s: float
+    query: str
+    reason: str
+    waited_s: float
+    waiting: tuple[str, ...]  # who else was at the gate
+    running: tuple[str, ...]
+    enforced: bool  # False in a dry run

@@ -1,0 +1,65 @@
+"""What all policies share: the bound on admissions and the bound on waiting."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import ClassVar
+
+from slackwater.core.model import Admission, QueryState, Schedule, Snapshot
+
+# A query is served before all others once it has waited for this share of its maximum: the rest
+# is left for the micro-batches that are ahead of it, because none of them can be preempted.
+OVERDUE_SHARE = 0.5
+
+
+class Policy(ABC):
+    """Base of every policy.
+
+    A member writes :meth:`_rank`; the bounds that every policy must keep are kept here.
+
+    Parameters
+    ----------
+    seed
+        For policies that draw random numbers; the same seed gives the same decisions.
+    """
+
+    name: ClassVar[str] = ""  # as users write it
+    gated: ClassVar[bool] = True  # False: queries are not held at all
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def decide(self, snapshot: Snapshot) -> Schedule:
+        """Admit at most as many as there are free slots: the overdue first, then by rank."""
+        waiting = snapshot.waiting
+        if not waiting or snapshot.free_slots == 0:
+            return Schedule()
+        overdue, others = _split_overdue(waiting, snapshot.now_s)
+        chosen = list(islice(overdue, snapshot.free_slots))
+        room = snapshot.free_slots - len(chosen)
+        if room and others:
+            chosen.extend(islice(self._rank(others, snapshot), room))
+        return Schedule(tuple(chosen))
+
+    @abstractmethod
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        """Those to admit, most urgent first. May leave some out: they are asked about again."""
+
+
+def _split_overdue(
+    waiting: Sequence[QueryState], now_s: float
+) -> tuple[list[Admission], list[QueryState]]:
+    overdue: list[tuple[float, QueryState]] = []
+    others: list[QueryState] = []
+    for query in waiting:
+        left_s = query.spec.max_wait_s - query.waited_s(now_s)
+        if left_s <= query.spec.max_wait_s * (1 - OVERDUE_SHARE):
+            overdue.append((left_s, query))
+        else:
+            others.append(query)
+    overdue.sort(key=lambda pair: (pair[0], pair[1].name))
+    admissions = [
+        Admission(query.name, f"waited {query.waited_s(now_s):.1f} s, close to its maximum")
+        for _, query in overdue
+    ]
+    return admissions, others
