@@ -1,0 +1,38 @@
+"""Seeded event traffic: how many events happen, how late they arrive, and exactly when.
+
+Everything is a function of the seed and the time asked for, so that a stream can be replayed
+from any point, by any process, and its true results can be computed beside it.
+"""
+
+from slackwater.traffic.delays import (
+    ConstantDelays,
+    Delays,
+    ExponentialDelays,
+    GammaDelays,
+    UniformDelays,
+    ZipfDelays,
+    parse_delays,
+)
+from slackwater.traffic.durations import parse_duration_s
+from slackwater.traffic.randomness import BLOCK, block_generator
+from slackwater.traffic.rates import Rate, parse_rate
+from slackwater.traffic.spec import Traffic
+from slackwater.traffic.timeline import Arrivals, Timeline
+
+__all__ = [
+    "BLOCK",
+    "Arrivals",
+    "ConstantDelays",
+    "Delays",
+    "ExponentialDelays",
+    "GammaDelays",
+    "Rate",
+    "Timeline",
+    "Traffic",
+    "UniformDelays",
+    "ZipfDelays",
+    "block_generator",
+    "parse_delays",
+    "parse_duration_s",
+    "parse_rate",
+]

@@ -1,0 +1,193 @@
+"""When events happen and when they arrive, for any stretch of time, without any state.
+
+Event ``n`` of the whole stream happens when the rate's count passes ``n``. It is event
+``n // partitions`` of partition ``n % partitions``. Its delay comes from a generator of its
+partition and block, so that two processes, or one process twice, see the same stream.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slackwater.traffic.delays import Delays
+from slackwater.traffic.randomness import BLOCK, block_generator
+from slackwater.traffic.rates import Rate
+
+Ints = NDArray[np.int64]
+
+NEVER_US = 2**62  # event time of an event that the rate never reaches
+
+_CACHED_BLOCKS = 512  # of arrivals, 32 KiB each
+_STRIDE = 8  # events looked at together when a guess at an index is refined
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Events in the order of their arrival; one entry of each array an event."""
+
+    partition: Ints
+    index: Ints  # of the event in its partition, from zero
+    event_us: Ints  # when it happened, microseconds since the epoch
+    arrival_us: Ints  # when it arrived
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+class Timeline:
+    """The events of one stream.
+
+    Parameters
+    ----------
+    rate
+        Events per second of all partitions together, from the start on.
+    delays
+        Distribution of the time between an event and its arrival.
+    seed, partitions
+        The same seed and number of partitions give the same stream.
+    start_us, stop_us
+        First event time, and the first that is no longer there (None: no end).
+
+    Examples
+    --------
+    >>> from slackwater.traffic import ConstantDelays, Rate
+    >>> timeline = Timeline(Rate((0.0,), (10.0,)), ConstantDelays(0.15), seed=1, start_us=0)
+    >>> timeline.arrived(200_000, 400_000).event_us.tolist()
+    [100000, 200000]
+    >>> timeline.count(400_000)
+    3
+    >>> timeline.cut(-1, 10_000_000, limit=3)
+    449999
+    """
+
+    def __init__(
+        self,
+        rate: Rate,
+        delays: Delays,
+        *,
+        seed: int,
+        start_us: int,
+        stop_us: int | None = None,
+        partitions: int = 1,
+    ) -> None:
+        self.rate = rate
+        self.delays = delays
+        self.seed = seed
+        self.start_us = start_us
+        self.stop_us = stop_us
+        self.partitions = partitions
+        self._blocks: OrderedDict[tuple[int, int], Ints] = OrderedDict()
+
+    def event_us(self, number: Ints) -> Ints:
+        """Event times of events given by their number in the whole stream."""
+        seconds = self.rate.inverse(number)
+        reached = np.isfinite(seconds)
+        offsets = np.rint(np.where(reached, seconds, 0.0) * 1e6).astype(np.int64)
+        return np.where(reached, self.start_us + offsets, NEVER_US)
+
+    def happened(self, until_us: int) -> int:
+        """How many events have an event time of at most ``until_us``."""
+        if self.stop_us is not None:
+            until_us = min(until_us, self.stop_us - 1)
+        if until_us < self.start_us:
+            return 0
+        guess = int(self.rate.count((until_us - self.start_us) / 1e6))
+        return self._refine(guess, until_us)
+
+    def count(self, until_us: int, partition: int | None = None) -> int:
+        """How many events have arrived up to ``until_us``, of one partition or of all."""
+        first, last = self._in_flight(until_us, until_us)
+        return sum(
+            low + int(np.count_nonzero(self._arrival_us(p, low, high) <= until_us))
+            for p, low, high in self._ranges(first, last, partition)
+        )
+
+    def arrived(self, after_us: int, until_us: int, partition: int | None = None) -> Arrivals:
+        """The events with ``after_us < arrival <= until_us``, of one partition or of all."""
+        first, last = self._in_flight(after_us, until_us)
+        parts = [
+            self._arrivals(p, low, high, after_us, until_us)
+            for p, low, high in self._ranges(first, last, partition)
+        ]
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(columns[3], kind="stable")
+        return Arrivals(*(column[order] for column in columns))
+
+    def cut(self, after_us: int, until_us: int, limit: int) -> int:
+        """The largest time up to ``until_us`` by which at most ``limit`` more rows arrive.
+
+        Where so many rows arrive in the same microsecond that the limit allows none of them,
+        they come together: a reader always gets on.
+        """
+        before = self.count(after_us)
+        left_out = before + max(limit, 1)  # rank, from zero, of the first arrival left out
+        if self.count(until_us) <= left_out:
+            return until_us
+        # The k-th arrival comes no earlier than the k-th event happens, and no later than that
+        # plus the largest delay. So one short look finds it, however long the backlog is.
+        earliest = int(self.event_us(np.array([left_out]))[0])
+        skipped = self.count(earliest - 1)
+        nearby = self.arrived(earliest - 1, earliest + self.delays.max_us).arrival_us
+        boundary = int(nearby[left_out - skipped])
+        taken = skipped + int(np.searchsorted(nearby, boundary))
+        return boundary - 1 if taken > before else boundary
+
+    def _in_flight(self, after_us: int, until_us: int) -> tuple[int, int]:
+        """Numbers of the first event that may arrive after one time and past the last until
+        another; all events before the first have arrived."""
+        first = self.happened(after_us - self.delays.max_us)
+        return first, max(first, self.happened(until_us))
+
+    def partition_range(self, partition: int, first: int, last: int) -> tuple[int, int]:
+        """Event indices of a partition among the stream's events ``first <= number < last``."""
+        step = self.partitions
+        return -((partition - first) // step), -((partition - last) // step)
+
+    def _ranges(self, first: int, last: int, partition: int | None) -> list[tuple[int, int, int]]:
+        wanted = range(self.partitions) if partition is None else [partition]
+        return [(p, *self.partition_range(p, first, last)) for p in wanted]
+
+    def _arrivals(
+        self, partition: int, low: int, high: int, after_us: int, until_us: int
+    ) -> tuple[Ints, Ints, Ints, Ints]:
+        arrival_us = self._arrival_us(partition, low, high)
+        here = (arrival_us > after_us) & (arrival_us <= until_us)
+        index = np.arange(low, high, dtype=np.int64)[here]
+        event_us = self.event_us(index * self.partitions + partition)
+        return np.full_like(index, partition), index, event_us, arrival_us[here]
+
+    def _arrival_us(self, partition: int, low: int, high: int) -> Ints:
+        """Arrival times of events ``low <= index < high`` of a partition."""
+        if low >= high:
+            return np.empty(0, dtype=np.int64)
+        first, last = low // BLOCK, (high - 1) // BLOCK
+        blocks = [self._block(partition, block) for block in range(first, last + 1)]
+        joined = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        return joined[low - first * BLOCK : high - first * BLOCK]
+
+    def _block(self, partition: int, block: int) -> Ints:
+        """Arrival times of one block, remembered because neighbours in time ask for it again."""
+        place = (partition, block)
+        if place in self._blocks:
+            return self._blocks[place]
+        index = np.arange(block * BLOCK, (block + 1) * BLOCK, dtype=np.int64)
+        delays = self.delays.draw_us(block_generator(self.seed, *place, "delays"), BLOCK)
+        arrival_us = self.event_us(index * self.partitions + partition) + delays
+        self._blocks[place] = arrival_us
+        if len(self._blocks) > _CACHED_BLOCKS:
+            self._blocks.popitem(last=False)
+        return arrival_us
+
+    def _refine(self, guess: int, until_us: int) -> int:
+        """From a guess at ``happened`` to its value; event times are rounded, so look."""
+        low = max(guess - _STRIDE // 2, 0)
+        while True:
+            times = self.event_us(np.arange(low, low + _STRIDE, dtype=np.int64))
+            if low > 0 and times[0] > until_us:
+                low = max(low - _STRIDE + 1, 0)  # one in common, so that it cannot swing
+            elif times[-1] <= until_us:
+                low += _STRIDE
+            else:
+                return low + int(np.searchsorted(times, until_us, side="right"))
