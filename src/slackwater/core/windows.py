@@ -1,5 +1,6 @@
 """Windows and input streams of a query, as they matter for its deadlines."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,16 +15,24 @@ class Window:
     13.0
     >>> Window("sliding", size_s=5.0, slide_s=2.0).next_end(5.0)
     7.0
+
+    A session's gap that is computed for each row is not known: it is infinite, and so is its end.
+
+    >>> Window("session", size_s=math.inf, slide_s=math.inf).next_end(10.0)
+    inf
     """
 
     kind: WindowKind
-    size_s: float  # length; for a session window its gap
-    slide_s: float  # distance between two starts; the size for tumbling, the gap for session windows
+    size_s: float  # length; for a session window its gap, infinite where it is not known
+    slide_s: float  # distance between two starts; for tumbling the size, for session the gap
     offset_s: float = 0.0  # windows start at offset + n * slide (seconds since the epoch)
     time_column: str = ""  # event-time column that is windowed
+    inputs: tuple[int, ...] = ()  # which of the query's inputs feed it, by position; (): all
 
     def next_end(self, event_time_s: float) -> float:
         """The first window end strictly after ``event_time_s``."""
+        if math.isinf(self.size_s):
+            return math.inf
         phase = self.offset_s + self.size_s
         steps = (event_time_s - phase) // self.slide_s + 1
         return phase + steps * self.slide_s
@@ -42,10 +51,11 @@ class InputStream:
 class Deadlines:
     """What discovery found: which windows close, and which inputs must get there first."""
 
-    windows: tuple[Window, ...] = ()
+    windows: tuple[Window, ...] = ()  # in the order of the data flow: upstream first
     inputs: tuple[InputStream, ...] = ()
 
     @property
     def has_deadline(self) -> bool:
         """Whether some window and some watermark together promise a result at a known time."""
-        return bool(self.windows) and any(i.watermark_delay_s is not None for i in self.inputs)
+        closing = any(math.isfinite(window.size_s) for window in self.windows)
+        return closing and any(i.watermark_delay_s is not None for i in self.inputs)

@@ -1,0 +1,99 @@
+"""Spark's query plans and expressions as plain Python trees.
+
+``TreeNode.toJSON`` hands over a whole plan in one call, where walking it through Py4J takes
+hundreds, and unlike ``treeString`` it obeys no length limit (``spark.sql.maxPlanStringLength``,
+``spark.sql.debug.maxToStringFields``). It leaves out attribute metadata and intervals, so those
+few are asked from the plan itself, by the path of child numbers that leads to their node.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaObject
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+
+
+@dataclass(slots=True)
+class Node:
+    """One operator or expression.
+
+    >>> leaf = {"class": "x.Literal", "num-children": 0, "value": "7"}
+    >>> tree = parse([{"class": "x.Not", "num-children": 1, "child": 0}, leaf])
+    >>> tree.name, tree.children[0].name, tree.children[0].path
+    ('Not', 'Literal', (0,))
+    """
+
+    name: str  # simple class name
+    fields: dict[str, Any]  # constructor arguments, as far as JSON can carry them
+    path: tuple[int, ...] = ()  # child numbers from the root to here
+    children: list["Node"] = field(default_factory=list)
+
+    def walk(self) -> Iterator["Node"]:
+        """This node and all below it, depth first, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def find(self, name: str) -> "Node | None":
+        """The first node of that class at or below this one."""
+        return next((node for node in self.walk() if node.name == name), None)
+
+    def trees(self, key: str) -> Iterator["Node"]:
+        """The expression trees in a field, however deep its lists are nested."""
+        yield from _trees(self.fields.get(key))
+
+
+def parse(flat: list[dict[str, Any]]) -> Node:
+    """Build the tree that ``toJSON`` flattened in prefix order."""
+    nodes = iter(flat)
+    return _build(nodes, ())
+
+
+def read_plan(plan: JavaObject) -> Node:
+    """The whole logical plan, in one call into the JVM."""
+    return parse(json.loads(plan.toJSON()))
+
+
+def java_node(plan: JavaObject, node: Node) -> JavaObject:
+    """The JVM's own object for a node of a plan that was read with `read_plan`."""
+    current = plan
+    for child in node.path:
+        current = current.children().apply(child)
+    return current
+
+
+def interval_s(interval: JavaObject) -> float:
+    """A ``CalendarInterval`` in seconds, counted as Spark's watermarks count it."""
+    watermark = JavaClass(f"{_CATALYST}.plans.logical.EventTimeWatermark", _client(interval))
+    return int(watermark.getDelayMs(interval)) / 1000.0
+
+
+def text_interval_s(text: str, plan: JavaObject) -> float:
+    """An interval as a user wrote it (``5 minutes``), in seconds."""
+    utf8 = JavaClass("org.apache.spark.unsafe.types.UTF8String", _client(plan))
+    intervals = JavaClass(f"{_CATALYST}.util.IntervalUtils", _client(plan))
+    return interval_s(intervals.stringToInterval(utf8.fromString(text)))
+
+
+def _client(anything: JavaObject) -> Any:
+    return anything._gateway_client
+
+
+def _build(nodes: Iterator[dict[str, Any]], path: tuple[int, ...]) -> Node:
+    fields = next(nodes)
+    node = Node(fields["class"].rsplit(".", 1)[-1], fields, path)
+    node.children = [_build(nodes, (*path, n)) for n in range(fields["num-children"])]
+    return node
+
+
+def _trees(value: Any) -> Iterator[Node]:
+    if not isinstance(value, list) or not value:
+        return
+    if isinstance(value[0], dict):
+        yield parse(value)
+        return
+    for item in value:
+        yield from _trees(item)
