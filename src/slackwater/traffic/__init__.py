@@ -14,7 +14,7 @@ from slackwater.traffic.delays import (
     parse_delays,
 )
 from slackwater.traffic.durations import parse_duration_s
-from slackwater.traffic.randomness import BLOCK, block_generator
+from slackwater.traffic.randomness import BLOCK, block_generator, gather
 from slackwater.traffic.rates import Rate, parse_rate
 from slackwater.traffic.spec import Traffic
 from slackwater.traffic.timeline import Arrivals, Timeline
@@ -32,6 +32,7 @@ __all__ = [
     "UniformDelays",
     "ZipfDelays",
     "block_generator",
+    "gather",
     "parse_delays",
     "parse_duration_s",
     "parse_rate",

@@ -1,0 +1,258 @@
+"""A streaming source of seeded traffic: replayable from any offset, limited from outside.
+
+An offset is ``{"t": arrival time in microseconds, "n": rows arrived up to then}``. The rows
+between two offsets are those that arrive after the first and up to the second, so they follow
+from the options alone. The backlog in rows is the ``n`` of the latest offset less that of the
+end offset in Spark's progress.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark.feed_options import FeedOptions
+from slackwater.traffic import Arrivals, Timeline, Traffic
+
+FORMAT = "slackwater-feed"
+
+_ROWS_PER_ARROW_BATCH = 20_000
+
+Offset = dict[str, int]
+
+
+def feed(
+    spark: SparkSession,
+    generator: str,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    rate: str = Traffic.rate,
+    delays: str = Traffic.delays,
+    partitions: int = Traffic.partitions,
+    seed: int = Traffic.seed,
+    start: float | None = None,
+    stop: float | None = None,
+    rows_per_batch: int | None = None,
+    knob: str | Path | None = None,
+    arrival: bool = False,
+) -> DataFrame:
+    """A streaming DataFrame of seeded traffic.
+
+    Parameters
+    ----------
+    generator, arguments
+        ``module:Class`` of a payload generator and the arguments to build it with.
+    rate, delays, partitions, seed
+        See :class:`slackwater.traffic.Traffic`.
+    start, stop
+        First event time and the end of events, seconds since the epoch. Give ``start`` to
+        resume from a checkpoint; without it the traffic starts now.
+    rows_per_batch
+        Most rows in a micro-batch.
+    knob
+        A JSON file ``{"rows": number or null}``, read before every micro-batch, that limits its
+        rows too. A missing or broken file limits nothing.
+    arrival
+        Whether rows carry the column ``arrival_time``.
+
+    Raises
+    ------
+    UsageError
+        When an option is wrong, before Spark is asked.
+    """
+    traffic = Traffic(
+        start_s=float(int(time.time())) if start is None else start,
+        stop_s=stop,
+        rate=rate,
+        delays=delays,
+        partitions=partitions,
+        seed=seed,
+    )
+    options = FeedOptions(
+        traffic=traffic,
+        generator=generator,
+        arguments=json.dumps(dict(arguments or {}), sort_keys=True),
+        rows_per_batch=rows_per_batch,
+        knob=None if knob is None else str(Path(knob).absolute()),
+        arrival=arrival,
+    )
+    return load_feed(spark, options)
+
+
+def load_feed(spark: SparkSession, options: FeedOptions) -> DataFrame:
+    """The streaming DataFrame of a feed whose options are put together already."""
+    options.payload()
+    _honour_interpreter(spark)
+    spark.dataSource.register(FeedSource)
+    return spark.readStream.format(FORMAT).options(**options.texts()).load()
+
+
+class FeedSource(DataSource):
+    """The data source ``slackwater-feed``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._feed = FeedOptions.from_texts(options)
+
+    def schema(self) -> str:
+        return self._feed.schema()
+
+    def streamReader(self, schema: StructType) -> "FeedReader":
+        return FeedReader(self._feed, schema)
+
+
+@dataclass(frozen=True)
+class FeedPartition(InputPartition):
+    """The rows of one partition of the traffic that arrive between two times."""
+
+    partition: int
+    after_us: int
+    until_us: int
+
+
+class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver and reads them on the executors."""
+
+    def __init__(self, options: FeedOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._ceiling_us: int | None = None  # time that an available-now run must not pass
+        self._checked = False  # whether the first offset seen agreed with the options
+
+    def initialOffset(self) -> Offset:
+        return {"t": self._timeline.start_us - 1, "n": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows = self._options.rows_per_batch
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._ceiling_us = now_us()
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """The end of the next micro-batch; ``start`` itself while nothing new has arrived."""
+        self._check(start)
+        until_us = self._horizon_us()
+        rows = _smallest(limit, read_knob(self._options.knob))
+        if rows is not None and until_us > start["t"]:
+            until_us = self._timeline.cut(start["t"], until_us, rows)
+        end = self._offset(until_us)
+        return end if end["n"] > start["n"] else start
+
+    def reportLatestOffset(self) -> Offset:
+        """Everything that has arrived, whether or not a limit lets it in."""
+        return self._offset(self._horizon_us())
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """One for each partition of the traffic that has rows."""
+        self._check(start)
+        first, last = start["t"], end["t"]
+        count = self._timeline.count
+        everyone = range(self._timeline.partitions)
+        busy = [p for p in everyone if len(everyone) == 1 or count(last, p) > count(first, p)]
+        return [FeedPartition(p, first, last) for p in busy or [0]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, FeedPartition)
+        arrivals = self._timeline.arrived(
+            partition.after_us, partition.until_us, partition.partition
+        )
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        for first in range(0, len(arrivals), _ROWS_PER_ARROW_BATCH):
+            chunk = slice(first, first + _ROWS_PER_ARROW_BATCH)
+            yield self._record_batch(partition.partition, arrivals, chunk, schema)
+
+    def _record_batch(
+        self, partition: int, arrivals: Arrivals, chunk: slice, schema: pa.Schema
+    ) -> pa.RecordBatch:
+        payload = self._options.payload()
+        columns = payload.columns(partition, arrivals.index[chunk])
+        columns[payload.event_time] = _timestamps(arrivals.event_us[chunk])
+        if self._options.arrival:
+            columns["arrival_time"] = _timestamps(arrivals.arrival_us[chunk])
+        return pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
+
+    @property
+    def _timeline(self) -> Timeline:
+        return _timeline(self._options.traffic)
+
+    def _horizon_us(self) -> int:
+        now = now_us()
+        return now if self._ceiling_us is None else min(now, self._ceiling_us)
+
+    def _offset(self, until_us: int) -> Offset:
+        return {"t": until_us, "n": self._timeline.count(until_us)}
+
+    def _check(self, offset: Offset) -> None:
+        """Refuse a checkpoint of other traffic: its rows could not be replayed."""
+        if not self._checked and self._timeline.count(offset["t"]) != offset["n"]:
+            raise UsageError(
+                "the checkpoint was written with other traffic: give the feed the same start, "
+                "stop, rate, delays, partitions and seed, or a new checkpoint folder"
+            )
+        self._checked = True
+
+
+def now_us() -> int:
+    """Microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+def read_knob(path: str | None) -> int | None:
+    """The row limit in a knob file; None (no limit) when there is none that makes sense."""
+    if path is None:
+        return None
+    try:
+        rows = json.loads(Path(path).read_bytes())["rows"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return rows if type(rows) is int and rows > 0 else None
+
+
+def _honour_interpreter(spark: SparkSession) -> None:
+    """Make the source's processes run on ``spark.pyspark.python``.
+
+    PySpark takes the interpreter from the environment alone when a session is built in Python,
+    and falls back to whatever ``python3`` is on the path, where Slackwater may not be installed.
+    """
+    context = spark.sparkContext
+    if "PYSPARK_PYTHON" not in os.environ:
+        configured = context.getConf().get("spark.pyspark.python", context.pythonExec)
+        context.pythonExec = str(configured)
+
+
+def _smallest(limit: ReadLimit, knob: int | None) -> int | None:
+    limits = [rows for rows in (getattr(limit, "max_rows", None), knob) if rows is not None]
+    return min(limits, default=None)
+
+
+def _timestamps(microseconds: NDArray[np.int64]) -> pa.Array:
+    return pa.array(microseconds).view(pa.timestamp("us", tz="UTC"))
+
+
+@lru_cache(maxsize=32)  # the timeline remembers blocks that the next micro-batch needs again
+def _timeline(traffic: Traffic) -> Timeline:
+    return traffic.timeline()
