@@ -1,0 +1,238 @@
+"""The driver's side of the gates: what the JVM reports goes to the controller, grants come back."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from slackwater.core.model import QuerySpec
+from slackwater.engines.spark.clock_gate import ClockGate, ClockGateUnavailable, execution_of
+from slackwater.engines.spark.handles import Handles, JavaObject
+from slackwater.engines.spark.knobs import Knobs
+from slackwater.engines.spark.link import Link
+from slackwater.engines.spark.listener import QueryEvents
+from slackwater.engines.spark.observer import batch_end_s
+from slackwater.engines.spark.server import spec_message
+from slackwater.engines.spark.wire import Message
+
+log = logging.getLogger("slackwater.fleet")
+
+REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
+
+
+@dataclass
+class Held:
+    """A query behind a clock gate."""
+
+    gate: ClockGate
+    seq: int = 0  # arrivals so far
+    waiting: bool = False
+    starting: bool = False  # installed at start, first trigger not yet reached
+
+
+@dataclass
+class AgentEvents:
+    """Whom the agent tells what; called on its own threads, must return at once."""
+
+    on_ready: Callable[[str], None]  # a query's first arrival
+    on_progress: Callable[[str, dict[str, Any]], None]
+    on_terminated: Callable[[str, str | None], None]  # run id, exception
+    named: dict[str, str] = field(default_factory=dict)  # run id → name in the fleet
+
+
+class Agent:
+    """One a driver process.
+
+    Parameters
+    ----------
+    socket
+        The controller's socket.
+    knobs
+        Where grants leave their row limits.
+    """
+
+    def __init__(
+        self, spark: SparkSession, socket: Path, knobs: Knobs, events: AgentEvents
+    ) -> None:
+        self._handles = Handles(spark)
+        self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
+        self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._knobs = knobs
+        self._events = events
+        self._lock = threading.Lock()  # guards the three below
+        self._holding = False  # whether the controller is there and wants queries held
+        self._held: dict[str, Held] = {}
+        self._specs: dict[str, QuerySpec] = {}
+        self._closed = threading.Event()
+        self._expected: Callable[[str, str], QuerySpec | None] | None = None
+        self._query_events = QueryEvents(spark, self._handles, self._reports)
+        self.link = Link(socket, self._on_grant, self._on_lease)
+        self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
+        self._pump.start()
+
+    def close(self) -> None:
+        """Open all gates, put Spark's clocks back, end the threads."""
+        self._on_lease(False)
+        for name in list(self._held):
+            self.remove(name)
+        self._closed.set()
+        self._query_events.close()
+        self._pump.join(timeout=5)
+        self.link.close()
+
+    # -- queries --------------------------------------------------------------------------------
+
+    def add(self, spec: QuerySpec) -> None:
+        """Make a query known to the controller (gated elsewhere, or not at all)."""
+        with self._lock:
+            self._specs[spec.name] = spec
+        self.link.send(spec_message(spec))
+
+    def hold(self, spec: QuerySpec, query: StreamingQuery) -> None:
+        """Put a clock gate on a query that runs already."""
+        gate = ClockGate(self._handles, spec.name, self._reports)
+        gate.install(query)
+        self._admit(spec, Held(gate))
+
+    def remove(self, name: str) -> None:
+        """Take the gate off; the query goes on as plain Spark."""
+        with self._lock:
+            held = self._held.pop(name, None)
+            self._specs.pop(name, None)
+        if held is not None:
+            held.gate.uninstall()
+        self.link.send({"op": "gone", "query": name})
+
+    def expect_start(self, spec_for: Callable[[str, str], QuerySpec | None] | None) -> None:
+        """Hold the next query that starts: ``spec_for(name, id)`` tells what it is."""
+        self._expected = spec_for
+
+    def _admit(self, spec: QuerySpec, held: Held) -> None:
+        with self._lock:
+            self._held[spec.name] = held
+            self._specs[spec.name] = spec
+            if self._holding:
+                held.gate.close(spec.max_wait_s)
+        self.link.send(spec_message(spec))
+
+    # -- from the controller --------------------------------------------------------------------
+
+    def _on_lease(self, holds: bool) -> None:
+        with self._lock:
+            self._holding = holds
+            for name, held in self._held.items():
+                if holds:
+                    held.gate.close(self._specs[name].max_wait_s)
+                else:
+                    held.waiting = False
+                    held.gate.open()
+            specs = list(self._specs.values())
+        for spec in specs if holds else ():
+            self.link.send(spec_message(spec))
+        if not holds:
+            self._knobs.clear()
+
+    def _on_grant(self, grant: Message) -> None:
+        with self._lock:
+            held = self._held.get(grant["query"])
+            if held is None or not held.waiting or held.seq != grant["seq"]:
+                return  # stale: that trigger has gone on without it
+            held.waiting = False
+        self._knobs.set_rows(grant["query"], grant["rows"])
+        held.gate.grant()
+
+    # -- from the JVM ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            report = self._reports.poll(500, self._milliseconds)
+            if report is None:
+                continue
+            try:
+                if isinstance(report, str):
+                    what, _, name = report.partition(" ")
+                    self._on_gate(what, name)
+                else:
+                    self._on_event(report)
+            except Exception:
+                log.exception("a report of Spark could not be handled; going on")
+
+    def _on_gate(self, what: str, name: str) -> None:
+        if what == "done":
+            self.link.send({"op": "done", "query": name})
+            return
+        with self._lock:
+            held = self._held.get(name)
+            if held is None:
+                return
+            held.seq += 1
+            held.waiting = self._holding
+            first, held.starting = held.starting, False
+        if first:
+            held.gate.finish_install()
+        if held.seq == 1:
+            self._events.on_ready(name)
+        self.link.send({"op": "arrive", "query": name, "seq": held.seq})
+
+    def _on_event(self, jevent: JavaObject) -> None:
+        event = json.loads(jevent.json())
+        if "progress" in event:
+            self._on_progress(event["progress"])
+        elif "exception" in event or "errorClassOnException" in event:
+            self._events.on_terminated(event["runId"], event.get("exception"))
+        elif "name" in event:
+            self._on_started(event)
+
+    def _on_progress(self, progress: dict[str, Any]) -> None:
+        name = self._events.named.get(progress["runId"])
+        if name is None:
+            return  # not one of ours
+        self.link.send({"op": "progress", "query": name, "progress": slim(progress)})
+        if name not in self._held and "triggerExecution" in progress["durationMs"]:
+            self.link.send({"op": "done", "query": name, "at": batch_end_s(progress)})
+        self._events.on_progress(name, progress)
+
+    def _on_started(self, event: dict[str, Any]) -> None:
+        """The query's thread waits for us here: put the gate on, then let it go."""
+        try:
+            spec = self._expected(event["name"], event["id"]) if self._expected else None
+            if spec is not None:
+                self._events.named[event["runId"]] = spec.name
+                self._install_at_start(spec, event["id"])
+        finally:
+            self._query_events.started()
+
+    def _install_at_start(self, spec: QuerySpec, query_id: str) -> None:
+        query = self._query_events.query(query_id)
+        if query is None:
+            return
+        gate = ClockGate(self._handles, spec.name, self._reports)
+        try:
+            gate.install_at_start(execution_of(query))
+        except ClockGateUnavailable as error:
+            log.warning("%s: not held: %s", spec.name, error)
+            self.add(spec)
+            return
+        self._admit(spec, Held(gate, starting=True))
+
+
+def slim(progress: dict[str, Any]) -> dict[str, Any]:
+    """What the observer needs, without the long descriptions."""
+    keys = ("batchId", "timestamp", "numInputRows", "inputRowsPerSecond", "durationMs", "eventTime")
+    kept = {key: progress[key] for key in keys if key in progress}
+    kept["sink"] = {"numOutputRows": progress.get("sink", {}).get("numOutputRows", -1)}
+    kept["sources"] = [
+        {key: source.get(key) for key in ("endOffset", "latestOffset")}
+        for source in progress.get("sources", [])
+    ]
+    kept["stateOperators"] = [
+        {key: operator.get(key, 0) for key in ("numRowsTotal", "memoryUsedBytes")}
+        for operator in progress.get("stateOperators", [])
+    ]
+    return kept

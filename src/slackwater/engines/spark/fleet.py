@@ -1,0 +1,486 @@
+"""The fleet: many streaming queries of one Spark application under one policy."""
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from slackwater import policies
+from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.core.model import QueryMetrics, QuerySpec
+from slackwater.core.windows import Deadlines
+from slackwater.engines.spark import clock_gate, source_gate, wire
+from slackwater.engines.spark.agent import Agent, AgentEvents
+from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
+from slackwater.engines.spark.discovery import discover, discover_query
+from slackwater.engines.spark.knobs import Knobs
+from slackwater.engines.spark.status import FleetStatus, QueryStatus
+from slackwater.engines.spark.supervisor import ControllerProcess
+
+log = logging.getLogger("slackwater.fleet")
+
+GateKind = Literal["auto", "clock", "source", "none"]
+
+CONTROLLER_START_S = 20.0
+START_LIMIT_S = 90.0  # how long a start may take to reach its first trigger
+MAX_RESTARTS = 5
+# A query that fails with one of these has done nothing wrong: a Python process of a source did not
+# connect back in time, or was killed.
+_WORKER_LOST = (
+    "failed to connect back",
+    "Python worker exited unexpectedly",
+    "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
+    "java.io.EOFException",
+    "Broken pipe",
+    "Connection reset",
+)
+
+
+@dataclass
+class Member:
+    """One query of the fleet."""
+
+    spec: QuerySpec
+    gate: str  # clock, source, none
+    writer: DataStreamWriter | None = None  # to start it again; None: it is the user's to start
+    query: StreamingQuery | None = None
+    ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
+    stopped: bool = False  # on request
+    error: str | None = None
+    restarts: int = 0
+
+    @property
+    def active(self) -> bool:
+        return self.query is not None and self.query.isActive
+
+
+class Fleet:
+    """Holds the queries of a Spark application and lets the policy admit their micro-batches.
+
+    Parameters
+    ----------
+    spark
+        The session whose queries are to be scheduled; see :func:`slackwater.spark.session`.
+    policy
+        A name (``slackwater doctor`` lists them) or ``module:Class``.
+    name
+        Of the fleet: its control socket is named after it.
+    slots
+        C, how many micro-batches may run at once. Default: the application's cores.
+    gate
+        ``clock`` (nothing about a query changes), ``source`` (public API only), ``none``, or
+        ``auto``: the clock gate where this Spark has what it needs.
+    max_wait
+        Seconds that a micro-batch waits at most, whatever the policy; a query may have its own.
+    controller
+        ``process`` (a process of its own) or ``thread``.
+    dry_run
+        Decide, but hold nothing.
+    parameters
+        For the policy's constructor.
+
+    Examples
+    --------
+    >>> with Fleet(spark, policy="fcfs") as fleet:      # doctest: +SKIP
+    ...     fleet.start(counts.writeStream.queryName("counts").format("console"))
+    ...     print(fleet.status())
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        policy: str = "fcfs",
+        *,
+        name: str | None = None,
+        slots: int | None = None,
+        gate: GateKind = "auto",
+        max_wait: float = 10.0,
+        controller: Literal["process", "thread"] = "process",
+        dry_run: bool = False,
+        starts_at_once: int = 4,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        if slots is not None and slots < 1:
+            raise UsageError(f"slots must be at least 1, not {slots}")
+        if max_wait <= 0:
+            raise UsageError(f"max_wait must be positive, not {max_wait}")
+        self._gated = policies.load(policy, **(parameters or {})).gated  # wrong names fail here
+        self.spark = spark
+        self.policy = policy
+        self.name = name or f"fleet-{os.getpid()}"
+        self.slots = slots or spark.sparkContext.defaultParallelism
+        self.max_wait = max_wait
+        self.gate_kind, self.gate_reason = _choose_gate(spark, gate)
+        self._starts_at_once = starts_at_once
+        self._members: dict[str, Member] = {}
+        self._start_lock = threading.Lock()
+        self._to_restart: queue.Queue[str | None] = queue.Queue()
+        self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
+        self.socket = wire.socket_path(self.name)
+        self.knobs = Knobs(wire.runtime_dir() / f"{self.name}.knobs")
+        self._settings = ControllerSettings(
+            str(self.socket), policy, self.slots, dry_run, parameters or {}
+        )
+        self._controller_kind = controller
+        self._controller = self._start_controller()
+        self._events = AgentEvents(self._on_ready, self._on_progress, self._on_terminated)
+        self._agent = Agent(spark, self.socket, self.knobs, self._events)
+        self._await_controller(wanted=self._gated and not dry_run)
+        self._restarter = threading.Thread(target=self._restart_loop, daemon=True)
+        self._restarter.start()
+
+    # -- queries --------------------------------------------------------------------------------
+
+    def start(
+        self,
+        writer: DataStreamWriter,
+        *,
+        name: str | None = None,
+        priority: float = 1.0,
+        max_wait: float | None = None,
+        deadlines: Deadlines | None = None,
+    ) -> StreamingQuery:
+        """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
+
+        A few queries start at once, others wait here for their turn. If the query fails because a
+        Python process of one of its sources was lost, it is started again from its checkpoint.
+        """
+        self._await_start_turn()
+        with self._start_lock:
+            if name is not None:
+                self._refuse_duplicate(name)
+                writer = writer.queryName(name)
+            member = Member(QuerySpec(name or "", priority, max_wait or self.max_wait), "none")
+            _check_spec(member.spec)
+            member.writer = writer
+            self._launch(member, deadlines)
+        assert member.query is not None
+        return member.query
+
+    def hold(
+        self,
+        query: StreamingQuery,
+        *,
+        name: str | None = None,
+        priority: float = 1.0,
+        max_wait: float | None = None,
+        deadlines: Deadlines | None = None,
+    ) -> StreamingQuery:
+        """Take over a query that runs already, with its checkpoint as it is (clock gate)."""
+        if self.gate_kind == "source":
+            raise UsageError(f"a running query can be held only by its clock: {self.gate_reason}")
+        name = name or query.name or f"query-{query.id[:8]}"
+        self._refuse_duplicate(name)
+        found = deadlines or discover_query(query)
+        spec = QuerySpec(name, priority, max_wait or self.max_wait, found)
+        _check_spec(spec)
+        held = self.gate_kind == "clock" and self._gated
+        member = Member(spec, "clock" if held else "none", query=query)
+        self._members[name] = member
+        self._events.named[query.runId] = name
+        if held:
+            self._agent.hold(spec, query)
+        else:
+            self._agent.add(spec)
+            member.ready.set()
+        return query
+
+    def gate(
+        self,
+        df: DataFrame,
+        name: str,
+        *,
+        priority: float = 1.0,
+        max_wait: float | None = None,
+        deadlines: Deadlines | None = None,
+    ) -> DataFrame:
+        """``df`` behind a source gate: write it with ``writeStream`` as ever, named ``name``.
+
+        Start it with :meth:`start` and it is also started again if its gate's process is killed.
+        """
+        if not df.isStreaming:
+            raise UsageError(f"{name}: a batch DataFrame cannot be gated; read it with readStream")
+        self._refuse_duplicate(name)
+        spec = QuerySpec(name, priority, max_wait or self.max_wait, deadlines or discover(df))
+        _check_spec(spec)
+        self._members[name] = Member(spec, "source")
+        self._agent.add(spec)
+        return source_gate.gate(
+            self.spark,
+            df,
+            query=name,
+            socket=self.socket,
+            knobs=self.knobs.path("").parent,
+            max_wait_s=spec.max_wait_s,
+        )
+
+    def release(self, name: str) -> None:
+        """Take a query out of the fleet; it goes on as plain Spark."""
+        self._members.pop(name)
+        self._agent.remove(name)
+
+    @property
+    def queries(self) -> dict[str, StreamingQuery]:
+        """The queries that were started or held, by name."""
+        return {n: m.query for n, m in self._members.items() if m.query is not None}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """First lines of the errors of the queries that failed, by name."""
+        return {n: m.error for n, m in self._members.items() if m.error is not None}
+
+    def report_failure(self, name: str, error: str) -> None:
+        """Keep a query that could not even be built in the status, with what went wrong."""
+        failed = Member(QuerySpec(name), "none", error=error.splitlines()[0] if error else "failed")
+        self._members[name] = failed
+
+    # -- control and view -----------------------------------------------------------------------
+
+    def off(self) -> None:
+        """Open every gate: queries go on as plain Spark."""
+        wire.ask(self.socket, "control", action="off")
+
+    def on(self) -> None:
+        """Hold queries again; also starts a controller that had given up."""
+        if isinstance(self._controller, ControllerProcess) and self._controller.given_up:
+            self._controller = self._start_controller()
+            self._await_controller(wanted=True)
+        wire.ask(self.socket, "control", action="on")
+
+    @property
+    def controller_pid(self) -> int | None:
+        """Of the controller's process; ``None`` when it is a thread."""
+        return self._controller.pid if isinstance(self._controller, ControllerProcess) else None
+
+    def controller_cpu_s(self) -> float:
+        """CPU time that the controller has used so far."""
+        return float(wire.ask(self.socket, "cost")["cpu_s"])
+
+    def status(self) -> FleetStatus:
+        """Every query with its phase and figures; prints as a table, also in notebooks."""
+        try:
+            answer = wire.ask(self.socket, "status", timeout_s=1.0)
+            known = {entry["spec"]["name"]: entry for entry in answer["queries"]}
+            controller = "open" if answer["open"] else "running"
+        except SlackwaterError:
+            known, controller = {}, "off: queries run as plain Spark"
+        rows = tuple(
+            _query_status(name, member, known.get(name)) for name, member in self._members.items()
+        )
+        gate = f"{self.gate_kind} ({self.gate_reason})"
+        return FleetStatus(self.name, self.policy, gate, controller, self.slots, rows)
+
+    def explain(self, last: int = 20, query: str | None = None) -> list[dict[str, Any]]:
+        """The last decisions, newest first: which query, why, how long it waited, who else did."""
+        found: list[dict[str, Any]] = wire.ask(self.socket, "decisions", last=last, query=query)
+        return found
+
+    def on_progress(self, sink: Callable[[str, dict[str, Any]], None]) -> None:
+        """Call ``sink(query name, progress)`` for every progress event. It must return at once."""
+        self._progress_sinks.append(sink)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Until no query is active, or for ``timeout_s``; whether all have ended."""
+        until_s = time.monotonic() + (timeout_s if timeout_s is not None else float("inf"))
+        while any(member.active for member in self._members.values()):
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def stop(self) -> None:
+        """Stop the queries that the fleet started, let the others go, end the controller."""
+        for member in list(self._members.values()):
+            member.stopped = True
+            if member.writer is not None and member.query is not None:
+                try:
+                    member.query.stop()
+                except Exception as error:
+                    log.warning("%s did not stop cleanly: %s", member.spec.name, error)
+        self._to_restart.put(None)
+        self._agent.close()
+        self._controller.close()
+        self.knobs.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_()
+
+    # -- starting -------------------------------------------------------------------------------
+
+    def _launch(self, member: Member, deadlines: Deadlines | None = None) -> None:
+        """Start or restart a member's query; the agent puts the gate on as its thread begins."""
+        assert member.writer is not None
+
+        def spec_for(query_name: str | None, query_id: str) -> QuerySpec | None:
+            name = query_name or f"query-{query_id[:8]}"
+            known = self._members.get(name)
+            if known is not None and known.gate == "source":
+                member.gate, member.spec = "source", known.spec
+                self._members[name] = member
+                return None
+            found = deadlines or member.spec.deadlines
+            spec = member.spec
+            member.spec = QuerySpec(name, spec.priority, spec.max_wait_s, found)
+            member.gate = "clock" if self.gate_kind == "clock" and self._gated else "none"
+            self._members[name] = member
+            return member.spec if member.gate == "clock" else None
+
+        self._agent.expect_start(spec_for)
+        try:
+            query = member.writer.start()
+        finally:
+            self._agent.expect_start(None)
+        member.query = query
+        name = member.spec.name
+        self._events.named[query.runId] = name
+        if member.gate != "clock":
+            self._agent.add(member.spec)
+        if member.gate == "none":
+            member.ready.set()
+        if deadlines is None and not member.spec.deadlines.windows:
+            self._discover_later(member)
+
+    def _discover_later(self, member: Member) -> None:
+        """Windows are read from the running query's plan: the writer does not show its plan."""
+        assert member.query is not None
+        found = discover_query(member.query)
+        spec = member.spec
+        member.spec = QuerySpec(spec.name, spec.priority, spec.max_wait_s, found)
+        self._agent.add(member.spec)
+
+    def _await_start_turn(self) -> None:
+        until_s = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < until_s:
+            starting = [m for m in self._members.values() if m.active and not m.ready.is_set()]
+            if len(starting) < self._starts_at_once:
+                return
+            starting[0].ready.wait(0.05)
+
+    def _refuse_duplicate(self, name: str) -> None:
+        known = self._members.get(name)
+        if known is not None and (known.query is not None or known.gate != "source"):
+            raise UsageError(f"the fleet has a query named {name!r} already; give this one another")
+
+    # -- events (on the agent's threads) --------------------------------------------------------
+
+    def _on_ready(self, name: str) -> None:
+        if name in self._members:
+            self._members[name].ready.set()
+
+    def _on_progress(self, name: str, progress: dict[str, Any]) -> None:
+        if name in self._members:
+            self._members[name].ready.set()
+        for sink in self._progress_sinks:
+            sink(name, progress)
+
+    def _on_terminated(self, run_id: str, exception: str | None) -> None:
+        name = self._events.named.pop(run_id, None)
+        member = self._members.get(name) if name else None
+        if name is None or member is None:
+            return
+        self._agent.remove(name)
+        member.ready.set()
+        if exception is None or member.stopped:
+            return
+        member.error = first_line(exception)
+        lost_worker = any(sign in exception for sign in _WORKER_LOST)
+        if lost_worker and member.writer is not None and member.restarts < MAX_RESTARTS:
+            self._to_restart.put(name)
+        else:
+            log.error("query %s failed, the others go on: %s", name, member.error)
+
+    def _restart_loop(self) -> None:
+        while (name := self._to_restart.get()) is not None:
+            member = self._members[name]
+            member.restarts += 1
+            log.warning(
+                "query %s lost a Python process (%s); starting it again", name, member.error
+            )
+            try:
+                with self._start_lock:
+                    if member.stopped:
+                        continue
+                    member.ready.clear()
+                    self._launch(member)
+                member.error = None
+            except Exception as error:
+                member.error = first_line(str(error))
+                log.error("query %s could not be started again: %s", name, member.error)
+
+    # -- controller -----------------------------------------------------------------------------
+
+    def _start_controller(self) -> ControllerProcess | ControllerThread:
+        kind = ControllerProcess if self._controller_kind == "process" else ControllerThread
+        return kind(self._settings)
+
+    def _await_controller(self, wanted: bool) -> None:
+        if wanted and not self._agent.link.wait_held(CONTROLLER_START_S):
+            log.warning("the controller did not come up; queries run as plain Spark until it does")
+
+
+def first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "failed")
+
+
+def _check_spec(spec: QuerySpec) -> None:
+    if spec.priority < 0:
+        raise UsageError(f"{spec.name}: priority must not be negative ({spec.priority})")
+    if spec.max_wait_s <= 0:
+        raise UsageError(f"{spec.name}: max_wait must be positive ({spec.max_wait_s})")
+
+
+def _choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
+    if wanted not in ("auto", "clock", "source", "none"):
+        raise UsageError(f"unknown gate {wanted!r}; known: auto, clock, source, none")
+    if wanted in ("source", "none"):
+        return wanted, "as asked"
+    obstacle = clock_gate.probe(spark)
+    if obstacle is None:
+        reason = "as asked" if wanted == "clock" else f"Spark {spark.version} has what it needs"
+        return "clock", reason
+    if wanted == "clock":
+        raise UsageError(f"no clock gate here: {obstacle}; use gate='source'")
+    return "source", obstacle
+
+
+def _query_status(name: str, member: Member, known: dict[str, Any] | None) -> QueryStatus:
+    metrics = QueryMetrics(**known["metrics"]) if known else QueryMetrics()
+    if member.error is not None and not member.active:
+        phase = "failed"
+    elif member.query is not None and not member.active:
+        phase = "stopped"
+    elif not member.ready.is_set():
+        phase = "starting"
+    else:
+        phase = known["phase"] if known else "running"
+    newest_s = metrics.max_event_s
+    return QueryStatus(
+        name=name,
+        phase=phase,
+        gate=member.gate,
+        priority=member.spec.priority,
+        waited_s=known["waited_s"] if known else 0.0,
+        batches=metrics.batches,
+        rows=metrics.rows,
+        input_rate=metrics.arrival_rate,
+        lag_rows=metrics.backlog_rows,
+        lag_s=max(0.0, time.time() - newest_s) if newest_s is not None else None,
+        batch_s=metrics.batch_s,
+        state_rows=metrics.state_rows,
+        restarts=member.restarts,
+        error=member.error,
+    )

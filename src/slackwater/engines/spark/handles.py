@@ -1,0 +1,119 @@
+"""Small programs that run inside Spark's JVM, put together from method handles over Py4J.
+
+They let a JVM interface be implemented without a jar and without calls back into Python: Java's
+own ``MethodHandles`` combine library methods (a queue's ``offer``, a semaphore's ``tryAcquire``)
+into one handle, and ``Proxy`` makes an interface of it. The stream-execution thread of a query
+then blocks in plain Java: it costs nothing while it waits and ``query.stop()`` interrupts it.
+"""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+JavaObject = Any  # Py4J objects have no static type
+
+
+class Handles:
+    """Builds method handles in the JVM of a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context: JavaObject = spark.sparkContext
+        self._gateway = context._gateway
+        self.java = self._gateway.jvm.java
+        self._factory = self.java.lang.invoke.MethodHandles
+        self._lookup = self._factory.publicLookup()
+        self.object = self.type("java.lang.Object")
+        self.bool = self.java.lang.Boolean.TYPE
+        self.int = self.java.lang.Integer.TYPE
+        self.long = self.java.lang.Long.TYPE
+        self.void = self.java.lang.Void.TYPE
+
+    def type(self, name: str) -> JavaObject:
+        return self.java.lang.Class.forName(name)
+
+    def array(self, component: JavaObject, *values: JavaObject) -> JavaObject:
+        array = self._gateway.new_array(component, len(values))
+        for index, value in enumerate(values):
+            array[index] = value
+        return array
+
+    def signature(self, returns: JavaObject, *takes: JavaObject) -> JavaObject:
+        types = self.array(self.java.lang.Class, *takes)
+        return self.java.lang.invoke.MethodType.methodType(returns, types)
+
+    # -- handles --------------------------------------------------------------------------------
+
+    def method(
+        self, owner: str, name: str, returns: JavaObject, *takes: JavaObject, of: JavaObject
+    ) -> JavaObject:
+        """A method of one object: ``of`` is bound."""
+        found = self._lookup.findVirtual(self.type(owner), name, self.signature(returns, *takes))
+        return found.bindTo(of)
+
+    def static(self, owner: str, name: str, returns: JavaObject, *takes: JavaObject) -> JavaObject:
+        return self._lookup.findStatic(self.type(owner), name, self.signature(returns, *takes))
+
+    def returning(self, handle: JavaObject, kind: JavaObject) -> JavaObject:
+        """The same handle with its result converted, or thrown away for ``void``."""
+        return handle.asType(handle.type().changeReturnType(kind))
+
+    def number(self, reference: JavaObject) -> JavaObject:
+        """The ``long`` in an ``AtomicReference`` (Py4J turns an ``AtomicLong`` into an int)."""
+        number = self.type("java.lang.Number")
+        value = self._lookup.findVirtual(number, "longValue", self.signature(self.long))
+        owner = "java.util.concurrent.atomic.AtomicReference"
+        get = self.returning(self.method(owner, "get", self.object, of=reference), number)
+        return self._factory.filterReturnValue(get, value)
+
+    def first_argument(self, kind: JavaObject) -> JavaObject:
+        """``(Object[] arguments) → arguments[0]``."""
+        element = self._factory.arrayElementGetter(self.type("[Ljava.lang.Object;"))
+        index = self.array(self.java.lang.Object, 0)
+        return self.returning(self._factory.insertArguments(element, 1, index), kind)
+
+    def insert(self, handle: JavaObject, position: int, value: JavaObject) -> JavaObject:
+        values = self.array(self.java.lang.Object, value)
+        return self._factory.insertArguments(handle, position, values)
+
+    def collect(self, handle: JavaObject, argument: JavaObject) -> JavaObject:
+        """Compute the first argument of ``handle`` by ``argument``."""
+        return self._factory.collectArguments(handle, 0, argument)
+
+    def then(self, *steps: JavaObject) -> JavaObject:
+        """Run the steps in order on the same arguments; the last one's result counts."""
+        *before, result = steps
+        for step in reversed(before):
+            result = self._factory.foldArguments(result, self.returning(step, self.void))
+        return result
+
+    def ignoring(self, handle: JavaObject, *kinds: JavaObject) -> JavaObject:
+        """The same handle, taking (and ignoring) further arguments in front."""
+        return self._factory.dropArguments(handle, 0, self.array(self.java.lang.Class, *kinds))
+
+    def choose(self, test: JavaObject, yes: JavaObject, no: JavaObject) -> JavaObject:
+        return self._factory.guardWithTest(test, yes, no)
+
+    def on_interrupt(self, handle: JavaObject, instead: JavaObject) -> JavaObject:
+        """``instead`` (no arguments) gives the result when the thread was interrupted."""
+        interrupted = self.type("java.lang.InterruptedException")
+        return self._factory.catchException(
+            handle, interrupted, self.ignoring(instead, interrupted)
+        )
+
+    def implement(self, interface: str, handle: JavaObject) -> JavaObject:
+        """An object whose every method calls ``handle(Object[] arguments) → Object``.
+
+        ``arguments`` is null for methods without parameters.
+        """
+        reflect = self.java.lang.reflect
+        whole = self.ignoring(handle, self.object, self.type("java.lang.reflect.Method"))
+        invoker = self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
+            self.type("java.lang.reflect.InvocationHandler"), whole
+        )
+        kind = self.type(interface)
+        kinds = self.array(self.java.lang.Class, kind)
+        return reflect.Proxy.newProxyInstance(kind.getClassLoader(), kinds, invoker)
+
+    def nothing(self) -> JavaObject:
+        """``() → null``."""
+        return self._factory.constant(self.object, None)

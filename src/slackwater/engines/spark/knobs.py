@@ -1,0 +1,41 @@
+"""Knobs: one small file a query, through which a grant tells our sources how much to read.
+
+Whoever receives the grant writes the knob before the query goes on; the source reads it when Spark
+asks for its latest offset. A missing or broken file means "no limit": knobs fail open.
+"""
+
+import json
+import os
+from pathlib import Path
+
+
+class Knobs:
+    """The knobs of one fleet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._set: dict[str, int] = {}  # what was written, so that nothing is written twice
+
+    def path(self, query: str) -> Path:
+        """The file that the sources of ``query`` read (their option ``knob``)."""
+        return self._folder / f"{query.replace('/', '_')}.json"
+
+    def set_rows(self, query: str, rows: int | None) -> None:
+        """Limit the next batch to ``rows``; ``None`` lifts the limit."""
+        if self._set.get(query) == rows:
+            return
+        path = self.path(query)
+        if rows is None:
+            path.unlink(missing_ok=True)
+            self._set.pop(query, None)
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps({"rows": rows}))
+        os.replace(draft, path)
+        self._set[query] = rows
+
+    def clear(self) -> None:
+        """Lift every limit."""
+        for query in list(self._set):
+            self.set_rows(query, None)

@@ -1,0 +1,172 @@
+"""Spark's progress events become metrics."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from slackwater.core.model import QueryMetrics
+from slackwater.metrics import BatchCost, Moments, Smoothed
+
+Progress = dict[str, Any]
+
+
+class QueryObserver:
+    """Watches one query. Feed it every ``StreamingQueryProgress`` (its JSON, parsed)."""
+
+    def __init__(self) -> None:
+        self._batches = 0
+        self._rows_read = 0
+        self._rows_written: int | None = None
+        self._cost = BatchCost()
+        self._arrivals = Smoothed()
+        self._frontier_lag = Moments()
+        self._max_event_s: float | None = None
+        self._last_arrived: tuple[float, float] | None = None  # when, rows arrived in all
+        self.metrics = QueryMetrics()
+
+    def update(self, progress: Progress) -> QueryMetrics:
+        """Take one progress event; those that ran no batch change nothing."""
+        if not ran_a_batch(progress):
+            return self.metrics
+        start_s = instant_s(progress["timestamp"])
+        duration_s = progress["durationMs"]["triggerExecution"] / 1000
+        rows = int(progress["numInputRows"])
+        self._batches += 1
+        self._rows_read += rows
+        self._cost.update(rows, duration_s)
+        self._count_output(progress)
+        self._watch_event_time(progress, start_s)
+        self._watch_arrivals(progress, start_s)
+        self.metrics = QueryMetrics(
+            batches=self._batches,
+            rows=self._rows_read,
+            backlog_rows=backlog_rows(progress),
+            arrival_rate=self._arrivals.value,
+            service_rate=rows / duration_s if duration_s > 0 else None,
+            batch_fixed_s=self._cost.fixed_s,
+            batch_per_row_s=self._cost.per_row_s,
+            batch_s=duration_s,
+            selectivity=self._selectivity(),
+            frontier_lag_s=self._frontier_lag.mean,
+            frontier_lag_std_s=self._frontier_lag.std,
+            max_event_s=self._max_event_s,
+            watermark_s=_event_time_s(progress, "watermark"),
+            state_rows=_state_total(progress, "numRowsTotal"),
+            state_bytes=_state_total(progress, "memoryUsedBytes"),
+        )
+        return self.metrics
+
+    def _count_output(self, progress: Progress) -> None:
+        written = progress.get("sink", {}).get("numOutputRows", -1)
+        if written >= 0:  # Spark says −1 when a sink does not count
+            self._rows_written = (self._rows_written or 0) + written
+
+    def _selectivity(self) -> float | None:
+        if self._rows_written is None or self._rows_read == 0:
+            return None
+        return self._rows_written / self._rows_read
+
+    def _watch_event_time(self, progress: Progress, start_s: float) -> None:
+        newest_s = _event_time_s(progress, "max")
+        if newest_s is None:  # a batch without data
+            return
+        self._frontier_lag.update(start_s - newest_s)
+        self._max_event_s = max(newest_s, self._max_event_s or newest_s)
+
+    def _watch_arrivals(self, progress: Progress, start_s: float) -> None:
+        """From what the sources say has arrived; where they do not say, from what was read."""
+        arrived = _arrived_rows(progress)
+        if arrived is None:
+            rate = progress.get("inputRowsPerSecond")
+            if rate:  # Spark leaves it out, or says 0, when it does not know
+                self._arrivals.update(rate)
+            return
+        if self._last_arrived is not None and start_s > self._last_arrived[0]:
+            then_s, before = self._last_arrived
+            self._arrivals.update((arrived - before) / (start_s - then_s))
+        self._last_arrived = (start_s, arrived)
+
+
+def ran_a_batch(progress: Progress) -> bool:
+    """Spark also reports triggers that found nothing to do."""
+    return "addBatch" in progress.get("durationMs", {})
+
+
+def instant_s(text: str) -> float:
+    """Seconds since the epoch of Spark's ISO timestamps.
+
+    >>> instant_s("1970-01-01T00:00:01.500Z")
+    1.5
+    """
+    return datetime.fromisoformat(text).timestamp()
+
+
+def batch_end_s(progress: Progress) -> float:
+    """When the batch's results were complete at the sink: the trigger's end less the commit log."""
+    durations = progress["durationMs"]
+    busy_ms = durations["triggerExecution"] - durations.get("commitOffsets", 0)
+    return instant_s(progress["timestamp"]) + float(busy_ms) / 1000
+
+
+def backlog_rows(progress: Progress) -> float | None:
+    """Rows that have arrived and were not read, over the sources that tell; ``None`` if none does.
+
+    >>> offsets = {"endOffset": {"n": 40}, "latestOffset": {"n": 55}}
+    >>> backlog_rows({"sources": [offsets]})
+    15.0
+    >>> kafka = {"endOffset": {"ads": {"0": 7, "1": 9}}, "latestOffset": {"ads": {"0": 10, "1": 9}}}
+    >>> backlog_rows({"sources": [kafka]})
+    3.0
+    """
+    known = [
+        _position(source.get("latestOffset")) - _position(source.get("endOffset"))
+        for source in progress.get("sources", [])
+        if _counts_rows(source.get("latestOffset")) and _counts_rows(source.get("endOffset"))
+    ]
+    return sum(known) if known else None
+
+
+def _arrived_rows(progress: Progress) -> float | None:
+    known = [
+        _position(source.get("latestOffset"))
+        for source in progress.get("sources", [])
+        if _counts_rows(source.get("latestOffset"))
+    ]
+    return sum(known) if known else None
+
+
+def _counts_rows(offset: Any) -> bool:
+    """Whether an offset is a number of rows: ours (``n``), or per topic and partition (Kafka's)."""
+    offset = _parsed(offset)
+    if not isinstance(offset, dict) or not offset:
+        return False
+    return "n" in offset or all(isinstance(value, dict) for value in offset.values())
+
+
+def _position(offset: Any) -> float:
+    offset = _parsed(offset)
+    if "n" in offset:
+        return float(offset["n"])
+    return float(sum(sum(partitions.values()) for partitions in offset.values()))
+
+
+def _parsed(offset: Any) -> Any:
+    if not isinstance(offset, str):
+        return offset
+    try:
+        return json.loads(offset)
+    except ValueError:
+        return None
+
+
+def _event_time_s(progress: Progress, key: str) -> float | None:
+    text = progress.get("eventTime", {}).get(key)
+    if text is None:
+        return None
+    value = instant_s(text)
+    return value if value > 0 else None  # Spark's watermark starts at the epoch: not known yet
+
+
+def _state_total(progress: Progress, key: str) -> int | None:
+    operators = progress.get("stateOperators", [])
+    return sum(int(operator[key]) for operator in operators) if operators else None

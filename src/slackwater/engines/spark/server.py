@@ -1,0 +1,268 @@
+"""The controller's end of the wire: it knows every query and gives the grants.
+
+One thread, one selector. It is both the driver (collect, wait) and the enforcer of the cycle.
+"""
+
+import logging
+import os
+import selectors
+import socket
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from slackwater.core.model import QuerySpec, QueryState, Schedule, Snapshot
+from slackwater.core.protocols import Clock
+from slackwater.core.windows import Deadlines, InputStream, Window
+from slackwater.engines.spark import wire
+from slackwater.engines.spark.observer import QueryObserver
+from slackwater.engines.spark.wire import LineBuffer, Message
+
+log = logging.getLogger("slackwater.controller")
+
+Answer = Callable[[Message], Any]
+
+
+class _Client:
+    """One connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.buffer = LineBuffer()
+        self.gated: set[str] = set()  # queries whose gate is at the other end
+
+
+class _Query:
+    """One query, with what must be remembered between two snapshots."""
+
+    def __init__(self, spec: QuerySpec) -> None:
+        self.state = QueryState(spec)
+        self.observer = QueryObserver()
+        self.client: _Client | None = None  # where its gate is
+        self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
+
+    def enter(self, phase: Any, now_s: float) -> None:
+        self.state = replace(self.state, phase=phase, since_s=now_s)
+
+
+class ControlServer:
+    """Driver and enforcer for Spark queries behind gates.
+
+    Parameters
+    ----------
+    path
+        Unix socket to listen on.
+    slots
+        C: micro-batches admitted at once.
+    hold_nothing
+        Grant every arrival at once (dry run, or switched off).
+    answers
+        Further questions that clients may ask, by name.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        slots: int,
+        *,
+        hold_nothing: bool = False,
+        answers: dict[str, Answer] | None = None,
+    ) -> None:
+        self.path = path
+        self.clock = clock
+        self.slots = slots
+        self.hold_nothing = hold_nothing
+        self.answers: dict[str, Answer] = {"status": self._status, **(answers or {})}
+        self._queries: dict[str, _Query] = {}
+        self._clients: set[_Client] = set()
+        self._next_beat_s = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._server = wire.listen(path)
+        self._server.setblocking(False)
+        self._selector.register(self._server, selectors.EVENT_READ)
+
+    # -- driver ---------------------------------------------------------------------------------
+
+    def collect(self, now_s: float) -> Snapshot:
+        return Snapshot(now_s, self.slots, tuple(q.state for q in self._queries.values()))
+
+    def wait(self, until_s: float) -> None:
+        if self.hold_nothing:
+            self._grant_all()
+        while True:
+            now_s = self.clock.now()
+            if now_s >= self._next_beat_s:
+                self._beat(now_s)
+            timeout_s = max(0.0, min(until_s, self._next_beat_s) - now_s)
+            if self._serve(timeout_s) or self.clock.now() >= until_s:
+                return
+
+    # -- enforcer -------------------------------------------------------------------------------
+
+    def enforce(self, schedule: Schedule) -> None:
+        if self.hold_nothing:
+            return
+        for admission in schedule.admissions:
+            query = self._queries.get(admission.query)
+            if query is not None and query.state.phase == "waiting":
+                self._grant(query, admission.row_limit)
+
+    # -- the wire -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop listening; gates notice at once and open."""
+        for client in list(self._clients):
+            self._drop(client)
+        self._selector.close()
+        self._server.close()
+        self.path.unlink(missing_ok=True)
+
+    def _serve(self, timeout_s: float) -> bool:
+        """Handle what has come in; whether a decision may be due."""
+        due = False
+        for key, _ in self._selector.select(timeout_s):
+            if key.fileobj is self._server:
+                self._accept()
+            else:
+                due |= self._receive(key.data)
+        return due
+
+    def _accept(self) -> None:
+        connection, _ = self._server.accept()
+        if wire.peer_uid(connection) not in (os.getuid(), 0):
+            log.warning("refused a connection of another user")
+            connection.close()
+            return
+        connection.settimeout(wire.LEASE_S)
+        client = _Client(connection)
+        self._clients.add(client)
+        self._selector.register(connection, selectors.EVENT_READ, client)
+        self._send(client, self._beat_message())
+
+    def _receive(self, client: _Client) -> bool:
+        try:
+            data = client.connection.recv(1 << 16)
+            if not data:
+                return self._drop(client)
+            due = False
+            for message in client.buffer.feed(data):
+                due |= self._handle(client, message)
+            return due
+        except (OSError, wire.WireError) as error:
+            log.warning("connection dropped: %s", error)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            log.warning("message refused, connection dropped: %r", error)
+        return self._drop(client)
+
+    def _handle(self, client: _Client, message: Message) -> bool:
+        op = message["op"]
+        if op == "ask":
+            answer = self.answers.get(message["what"])
+            value = answer(message) if answer else {"error": f"unknown question {message['what']}"}
+            self._send(client, {"op": "answer", "value": value})
+            return False
+        name = str(message["query"])
+        if op == "spec":
+            self._query(name).state = replace(self._query(name).state, spec=read_spec(message))
+            return False
+        query = self._query(name)
+        now_s = self.clock.now()
+        if op == "arrive":
+            client.gated.add(name)
+            query.client, query.seq = client, int(message["seq"])
+            query.enter("waiting", now_s)
+        elif op == "done":
+            if query.state.phase == "running" and message.get("at", now_s) >= query.state.since_s:
+                query.enter("idle", now_s)
+        elif op == "gone":
+            self._queries.pop(name, None)
+        elif op == "progress":
+            metrics = query.observer.update(message["progress"])
+            query.state = replace(query.state, metrics=metrics)
+            return False
+        return True
+
+    def _query(self, name: str) -> _Query:
+        if name not in self._queries:
+            self._queries[name] = _Query(QuerySpec(name))
+        return self._queries[name]
+
+    def _grant_all(self) -> None:
+        for query in self._queries.values():
+            if query.state.phase == "waiting":
+                self._grant(query, None)
+
+    def _grant(self, query: _Query, row_limit: int | None) -> None:
+        now_s = self.clock.now()
+        state = query.state
+        query.state = replace(state, admitted_s=now_s, admissions=state.admissions + 1)
+        query.enter("running", now_s)
+        if query.client is not None:
+            grant = {"op": "grant", "query": state.name, "seq": query.seq, "rows": row_limit}
+            self._send(query.client, grant)
+
+    def _beat(self, now_s: float) -> None:
+        self._next_beat_s = now_s + wire.BEAT_PERIOD_S
+        message = self._beat_message()
+        for client in list(self._clients):
+            self._send(client, message)
+
+    def _beat_message(self) -> Message:
+        return {"op": "beat", "open": self.hold_nothing}
+
+    def _send(self, client: _Client, message: Message) -> None:
+        try:
+            client.connection.sendall(wire.encode(message))
+        except OSError as error:
+            log.warning("connection dropped: %s", error)
+            self._drop(client)
+
+    def _drop(self, client: _Client) -> bool:
+        if client in self._clients:
+            self._clients.discard(client)
+            self._selector.unregister(client.connection)
+            client.connection.close()
+            for name in client.gated:
+                query = self._queries.get(name)
+                if query is not None and query.client is client:
+                    query.client = None
+                    query.enter("idle", self.clock.now())
+        return True
+
+    def _status(self, _: Message) -> Any:
+        now_s = self.clock.now()
+        queries = [
+            asdict(query.state) | {"waited_s": query.state.waited_s(now_s)}
+            for query in self._queries.values()
+        ]
+        return {"now_s": now_s, "slots": self.slots, "open": self.hold_nothing, "queries": queries}
+
+
+def spec_message(spec: QuerySpec) -> Message:
+    """A specification as it travels."""
+    return {"op": "spec", "query": spec.name, **asdict(spec)}
+
+
+def read_spec(message: Message) -> QuerySpec:
+    """The inverse of :func:`spec_message`.
+
+    >>> spec = QuerySpec("q", 2.0, 5.0, Deadlines((Window("tumbling", 3.0, 3.0),)))
+    >>> read_spec(spec_message(spec)) == spec
+    True
+    """
+    found = message["deadlines"]
+    windows = tuple(Window(**_tuples(w)) for w in found["windows"])
+    inputs = tuple(InputStream(**_tuples(i)) for i in found["inputs"])
+    return QuerySpec(
+        name=str(message["query"]),
+        priority=float(message["priority"]),
+        max_wait_s=float(message["max_wait_s"]),
+        deadlines=Deadlines(windows, inputs),
+    )
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no tuples."""
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}

@@ -1,0 +1,5 @@
+"""Figures derived from what an engine reports: running statistics, all O(1) per observation."""
+
+from slackwater.metrics.online import BatchCost, Moments, Smoothed
+
+__all__ = ["BatchCost", "Moments", "Smoothed"]
