@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -14,6 +15,8 @@ CHECKPOINT_FILE_MANAGER = (
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One small local Spark for the whole test run."""
+    # PySpark takes the interpreter of its Python workers from here and ignores the setting below.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("slackwater-tests")

@@ -13,9 +13,9 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
-from slackwater.core.windows import Deadlines, InputStream, Window
+from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
 from slackwater.engines.spark.plan_tree import (
     Node,
     interval_s,
@@ -182,7 +182,7 @@ def _time_window(start: Node, end: Node, inputs: tuple[int, ...]) -> Window | No
     slide = _seconds(remainder.children[1])
     offset = _seconds(remainder.children[0].children[1])
     size = _seconds(addition.children[1])
-    kind = "tumbling" if size == slide else "sliding"
+    kind: WindowKind = "tumbling" if size == slide else "sliding"
     return Window(kind, size, slide, offset, _column(start), inputs)
 
 

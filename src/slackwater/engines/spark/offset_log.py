@@ -1,0 +1,85 @@
+"""One entry of a streaming query's offset log: what Spark planned to read in one batch.
+
+Version 1 holds a line for the version, a line of metadata and one line a source, in the order of
+the sources in the plan. Version 2 starts each source's line with its key: its number, or the name
+that the user gave it. ``-`` stands for a source that had no offset yet.
+"""
+
+import json
+import re
+from dataclasses import dataclass, replace
+
+_GATE_OFFSET = re.compile(r'\{\s*"g"\s*:\s*\d+\s*\}')
+
+
+class UnsupportedEntry(ValueError):
+    """An entry that cannot be understood, or not be converted."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """A parsed entry, complete enough to write the same text again.
+
+    >>> plain = OffsetEntry.parse('v1\\n{}\\n{"logOffset":7}')
+    >>> print(plain.with_gate(3).text())
+    v1
+    {}
+    {"g":3}
+    {"logOffset":7}
+    >>> plain.with_gate(3).without_gate() == plain
+    True
+    """
+
+    version: str
+    metadata: str
+    offsets: tuple[tuple[int, str], ...]  # number of the source and its offset, in the file's order
+
+    @classmethod
+    def parse(cls, text: str) -> "OffsetEntry":
+        """Read an entry; raises `UnsupportedEntry` with the reason in one line."""
+        version, *rest = text.split("\n")
+        if len(rest) < 2:
+            raise UnsupportedEntry("it is incomplete; restore it, or delete it if it is the last")
+        metadata, *lines = rest
+        if version == "v1":
+            return cls(version, metadata, tuple(enumerate(lines)))
+        if version == "v2":
+            _refuse_named_sources(metadata)
+            return cls(version, metadata, tuple(_keyed(line) for line in lines))
+        raise UnsupportedEntry(f"its version is {version!r}, and only v1 and v2 are known")
+
+    def text(self) -> str:
+        """The entry as Spark writes it."""
+        keyed = self.version == "v2"
+        lines = (f"{number}:{offset}" if keyed else offset for number, offset in self.offsets)
+        return "\n".join((self.version, self.metadata, *lines))
+
+    @property
+    def gated(self) -> bool:
+        """Whether the first source is the source gate, told by the form of its offset."""
+        return any(n == 0 and _GATE_OFFSET.fullmatch(offset) for n, offset in self.offsets)
+
+    def with_gate(self, grants: int) -> "OffsetEntry":
+        """The same entry with the gate as its first source."""
+        gate = (0, json.dumps({"g": grants}, separators=(",", ":")))
+        return replace(self, offsets=(gate, *((n + 1, offset) for n, offset in self.offsets)))
+
+    def without_gate(self) -> "OffsetEntry":
+        """The same entry without its first source."""
+        return replace(self, offsets=tuple((n - 1, offset) for n, offset in self.offsets if n))
+
+
+def _refuse_named_sources(metadata: str) -> None:
+    try:
+        named = json.loads(metadata).get("sourceMetadataInfo")
+    except (ValueError, AttributeError):
+        raise UnsupportedEntry("its metadata is not a JSON object; restore it") from None
+    if named:
+        raise UnsupportedEntry(f"its sources have names ({', '.join(named)}): use the clock gate")
+
+
+def _keyed(line: str) -> tuple[int, str]:
+    key, colon, offset = line.partition(":")
+    if not colon or not key.isdecimal():
+        raise UnsupportedEntry(f"its sources have names ({key}): use the clock gate")
+    return int(key), offset
