@@ -49,13 +49,13 @@ def release(source: Path | str, target: Path | str) -> Report:
     return _convert(source, target, _remove_gate, _shift_down)
 
 
-def _add_gate(folder: Path, batch: int, entry: OffsetEntry) -> OffsetEntry:
+def _add_gate(folder: Path, entry: OffsetEntry) -> OffsetEntry:
     if entry.gated:
         raise UsageError(f"{folder} is gated already: resume it with the source gate, as it is")
-    return entry.with_gate(batch + 1)  # as if each batch so far had been granted once
+    return entry.with_gate()
 
 
-def _remove_gate(folder: Path, batch: int, entry: OffsetEntry) -> OffsetEntry:
+def _remove_gate(folder: Path, entry: OffsetEntry) -> OffsetEntry:
     if not entry.gated:
         raise UsageError(f"{folder} is not gated: resume it with plain Spark, as it is")
     return entry.without_gate()
@@ -64,14 +64,12 @@ def _remove_gate(folder: Path, batch: int, entry: OffsetEntry) -> OffsetEntry:
 def _convert(
     source: Path | str,
     target: Path | str,
-    rewrite: Callable[[Path, int, OffsetEntry], OffsetEntry],
+    rewrite: Callable[[Path, OffsetEntry], OffsetEntry],
     renumber: Callable[[Path], None],
 ) -> Report:
     origin, goal = _local(source), _local(target)
     _check_places(origin, goal)
-    planned = {
-        number: rewrite(origin, number, _parse(path)) for number, path in _log(origin / "offsets")
-    }
+    planned = {number: rewrite(origin, _parse(path)) for number, path in _log(origin / "offsets")}
     partial = goal.with_name(f".{goal.name}.partial-{os.getpid()}")
     try:
         _copy_at_rest(origin, partial)

@@ -9,7 +9,10 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-_GATE_OFFSET = re.compile(r'\{\s*"g"\s*:\s*\d+\s*\}')
+# Where the gate starts. Spark compares offsets as text, so this is how Python writes them: in any
+# other spelling a resumed query would see a change in the gate and run a batch without data.
+_FIRST_GATE_OFFSET = json.dumps({"g": 0})
+_ANY_GATE_OFFSET = re.compile(r'\{\s*"g"\s*:\s*\d+\s*\}')
 
 
 class UnsupportedEntry(ValueError):
@@ -21,12 +24,12 @@ class OffsetEntry:
     """A parsed entry, complete enough to write the same text again.
 
     >>> plain = OffsetEntry.parse('v1\\n{}\\n{"logOffset":7}')
-    >>> print(plain.with_gate(3).text())
+    >>> print(plain.with_gate().text())
     v1
     {}
-    {"g":3}
+    {"g": 0}
     {"logOffset":7}
-    >>> plain.with_gate(3).without_gate() == plain
+    >>> plain.with_gate().without_gate() == plain
     True
     """
 
@@ -57,11 +60,11 @@ class OffsetEntry:
     @property
     def gated(self) -> bool:
         """Whether the first source is the source gate, told by the form of its offset."""
-        return any(n == 0 and _GATE_OFFSET.fullmatch(offset) for n, offset in self.offsets)
+        return any(n == 0 and _ANY_GATE_OFFSET.fullmatch(offset) for n, offset in self.offsets)
 
-    def with_gate(self, grants: int) -> "OffsetEntry":
-        """The same entry with the gate as its first source."""
-        gate = (0, json.dumps({"g": grants}, separators=(",", ":")))
+    def with_gate(self) -> "OffsetEntry":
+        """The same entry with the gate, at its start, as the first source."""
+        gate = (0, _FIRST_GATE_OFFSET)
         return replace(self, offsets=(gate, *((n + 1, offset) for n, offset in self.offsets)))
 
     def without_gate(self) -> "OffsetEntry":

@@ -9,8 +9,8 @@ The reader lives in a Python process of its own that Spark starts for each query
 to the controller directly and opens by itself when the lease is lost.
 """
 
+import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,24 +41,22 @@ class GateSource(DataSource):
 
 
 class GateReader(DataSourceStreamReader):
-    """Waits in ``latestOffset`` until the controller grants."""
+    """Waits in ``latestOffset`` until the controller grants.
+
+    Spark pickles readers, so all that lives (a connection, a thread) is made when first needed.
+    """
 
     def __init__(self, options: dict[str, str]) -> None:
-        self._query = options["query"]
-        self._max_wait_s = float(options["max_wait_s"])
-        self._knobs = Knobs(Path(options["knobs"]))
-        self._socket = Path(options["socket"])
-        self._link: Link | None = None
-        self._changed = threading.Condition()
-        self._seq = 0  # arrivals so far
-        self._granted = 0  # the latest of them that was granted
-        self._holding = False
+        self._options = options
+        self._turnstile: _Turnstile | None = None
 
     def initialOffset(self) -> dict[str, int]:
         return OFFSET
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        self._hold()
+        if self._turnstile is None:
+            self._turnstile = _Turnstile(self._options)
+        self._turnstile.pass_through()
         return OFFSET
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -71,22 +69,35 @@ class GateReader(DataSourceStreamReader):
         return iter(())
 
     def stop(self) -> None:
-        if self._link is not None:
-            self._link.close()
+        if self._turnstile is not None:
+            self._turnstile.close()
 
-    def _hold(self) -> None:
-        if self._link is None:
-            self._link = Link(self._socket, self._on_grant, self._on_lease)
-            self._link.wait_held(CONNECT_S)
+
+class _Turnstile:
+    """Lets one trigger through for each grant, and all of them while the lease is lost."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._query = options["query"]
+        self._max_wait_s = float(options["max_wait_s"])
+        self._knobs = Knobs(Path(options["knobs"]))
+        self._changed = threading.Condition()
+        self._seq = 0  # arrivals so far
+        self._granted = 0  # the latest of them that was granted
+        self._holding = False
+        self._link = Link(Path(options["socket"]), self._on_grant, self._on_lease)
+        self._link.wait_held(CONNECT_S)
+
+    def pass_through(self) -> None:
         with self._changed:
             self._seq += 1
-            deadline_s = time.monotonic() + self._max_wait_s
         self._link.send({"op": "arrive", "query": self._query, "seq": self._seq})
         with self._changed:
-            while self._holding and self._granted < self._seq:
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0 or not self._changed.wait(left_s):
-                    return
+            self._changed.wait_for(
+                lambda: not self._holding or self._granted >= self._seq, self._max_wait_s
+            )
+
+    def close(self) -> None:
+        self._link.close()
 
     def _on_grant(self, grant: Message) -> None:
         with self._changed:
@@ -114,6 +125,7 @@ def gate(
     max_wait_s: float,
 ) -> DataFrame:
     """``df`` behind a source gate."""
+    use_this_interpreter(spark)
     spark.dataSource.register(GateSource)
     source = (
         spark.readStream.format(FORMAT)
@@ -125,3 +137,10 @@ def gate(
         .load()
     )
     return source.union(df)
+
+
+def use_this_interpreter(spark: SparkSession) -> None:
+    """Where nobody chose an interpreter, Spark runs Python sources with whatever ``python3`` is."""
+    context: Any = getattr(spark, "sparkContext", None)
+    if context is not None and context.pythonExec == "python3":
+        context.pythonExec = sys.executable

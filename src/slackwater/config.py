@@ -1,0 +1,102 @@
+"""``fleet.toml``: what runs, and under which policy."""
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from slackwater.core.errors import UsageError
+
+FILE_NAME = "fleet.toml"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SparkSection(_Section):
+    """``[spark]``"""
+
+    master: str | None = None  # local[*] by default; spark://host:port for a cluster
+    profile: Literal["tuned", "large", "stock"] = "tuned"
+    conf: dict[str, str | int | float | bool] = {}  # wins over the profile
+
+
+class QuerySection(_Section):
+    """``[queries.NAME]``"""
+
+    query: str  # module:function; called with the session and the arguments
+    arguments: dict[str, Any] = {}
+    priority: float = Field(1.0, ge=0)
+    max_wait: float | None = Field(None, gt=0)
+    # The following are for functions that return a DataFrame; a writer brings its own.
+    format: str = "noop"
+    path: str | None = None
+    output_mode: Literal["append", "update", "complete"] = "append"
+    trigger: str | None = None  # processing time, for example "2 seconds"
+    options: dict[str, str] = {}
+    checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
+
+
+class FleetFile(_Section):
+    """The whole file."""
+
+    name: str | None = None
+    policy: str = "fcfs"
+    parameters: dict[str, Any] = {}  # of the policy
+    slots: int | None = Field(None, ge=1)
+    max_wait: float = Field(10.0, gt=0)
+    gate: Literal["auto", "clock", "source", "none"] = "auto"
+    controller: Literal["process", "thread"] = "process"
+    checkpoints: str = "checkpoints"
+    spark: SparkSection = SparkSection()
+    queries: dict[str, QuerySection] = {}
+
+
+def find(path: Path | None, start: Path) -> Path:
+    """The file that was named, or ``fleet.toml`` in ``start`` or a folder above it."""
+    if path is not None:
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file")
+        return path.resolve()
+    for folder in (start, *start.resolve().parents):
+        if (folder / FILE_NAME).is_file():
+            return (folder / FILE_NAME).resolve()
+    raise UsageError(f"no {FILE_NAME} here or in a folder above; name one: slackwater run FILE")
+
+
+def load(path: Path) -> FleetFile:
+    """Read and check; what is wrong is told in one line."""
+    try:
+        raw = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from None
+    try:
+        fleet = FleetFile.model_validate(raw)
+    except ValidationError as error:
+        raise UsageError(f"{path}: {_explain(error)}") from None
+    if not fleet.queries:
+        raise UsageError(f"{path}: no queries; add a section [queries.NAME]")
+    return fleet
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        key = str(first["loc"][-1])
+        known = _keys_at(first["loc"][:-1])
+        near = get_close_matches(key, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+        return f"unknown key '{where}'; {hint}"
+    if first["type"] == "missing":
+        return f"'{where}' is missing"
+    return f"'{where}': {first['msg']}"
+
+
+def _keys_at(location: tuple[str | int, ...]) -> list[str]:
+    sections: dict[str, type[BaseModel]] = {"spark": SparkSection, "queries": QuerySection}
+    section = sections.get(str(location[0]), FleetFile) if location else FleetFile
+    return list(section.model_fields)

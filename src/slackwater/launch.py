@@ -1,0 +1,191 @@
+"""Runs a fleet from its file: builds every query, starts it, shows what happens."""
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from rich.console import Console
+from rich.live import Live
+
+from slackwater import policies
+from slackwater.config import FleetFile, QuerySection
+from slackwater.core.errors import UsageError
+from slackwater.core.loading import load_object
+from slackwater.engines.spark.fleet import Fleet, first_line
+from slackwater.engines.spark.ownership import claim
+from slackwater.engines.spark.session import session
+
+log = logging.getLogger("slackwater.fleet")
+
+LINE_PERIOD_S = 10.0  # between two status lines where the output is not a terminal
+
+
+class Launch:
+    """One run of a fleet file.
+
+    Parameters
+    ----------
+    folder
+        Of the file: relative paths and modules are looked up there.
+    dry_run
+        Decide, but hold nothing.
+    """
+
+    def __init__(self, file: FleetFile, folder: Path, *, dry_run: bool = False) -> None:
+        self.file = file
+        self.folder = folder
+        self.dry_run = dry_run
+        policies.load(file.policy, **file.parameters)
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+        # All names are looked up before Spark is started: a typo should not cost ten seconds.
+        self._functions = {name: _function(name, q) for name, q in file.queries.items()}
+
+    def run(self, console: Console, seconds: float | None = None) -> int:
+        """Until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
+        stop = threading.Event()
+        _on_signals(stop)
+        conf = {key: _spark_text(value) for key, value in self.file.spark.conf.items()}
+        spark = session(
+            self.file.name or "slackwater", self.file.spark.master, self.file.spark.profile, conf
+        )
+        spark.sparkContext.setLogLevel("ERROR")
+        frames = {name: self._build(spark, name) for name in self.file.queries}
+        with self._fleet(spark) as fleet:
+            for name, frame in frames.items():
+                if stop.is_set():
+                    break
+                self._start(fleet, name, frame)
+            _show(fleet, console, stop, seconds)
+            failures = fleet.failures
+            console.print(fleet.status().table())
+        spark.stop()
+        for name, error in failures.items():
+            console.print(f"[red]{name} failed:[/] {error}", highlight=False)
+        return 1 if failures else 0
+
+    def _fleet(self, spark: SparkSession) -> Fleet:
+        file = self.file
+        return Fleet(
+            spark,
+            file.policy,
+            name=file.name,
+            slots=file.slots,
+            gate=file.gate,
+            max_wait=file.max_wait,
+            controller=file.controller,
+            dry_run=self.dry_run,
+            parameters=file.parameters,
+        )
+
+    def _build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
+        """What the query's function returns; an error of its own stops only this query."""
+        section = self.file.queries[name]
+        try:
+            built = self._functions[name](spark, **section.arguments)
+        except Exception as error:
+            log.warning("%s: %s raised %s: %s", name, section.query, type(error).__name__, error)
+            return error
+        if isinstance(built, DataFrame) and not built.isStreaming:
+            raise UsageError(
+                f"{name}: {section.query} returned a batch DataFrame; read it with readStream"
+            )
+        if not isinstance(built, DataFrame | DataStreamWriter):
+            raise UsageError(
+                f"{name}: {section.query} returned {type(built).__name__}; return a streaming "
+                "DataFrame or df.writeStream…"
+            )
+        return built
+
+    def _start(
+        self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter | Exception
+    ) -> None:
+        section = self.file.queries[name]
+        if isinstance(built, Exception):
+            fleet.report_failure(name, f"{type(built).__name__}: {built}")
+            return
+        checkpoint = self._path(section.checkpoint or f"{self.file.checkpoints}/{name}")
+        keys = {"priority": section.priority, "max_wait": section.max_wait}
+        try:
+            if isinstance(built, DataFrame):
+                if fleet.gate_kind == "source":
+                    built = fleet.gate(built, name, **keys)  # type: ignore[arg-type]
+                claim(checkpoint, name, built)
+                built = self._writer(built, section)
+            elif fleet.gate_kind == "source":
+                raise UsageError(
+                    f"{name}: the source gate needs a DataFrame; return it instead of a writer"
+                )
+            writer = built.option("checkpointLocation", str(checkpoint))
+            fleet.start(writer, name=name, **keys)  # type: ignore[arg-type]
+        except UsageError:
+            raise
+        except Exception as error:
+            fleet.report_failure(name, first_line(str(error)))
+            log.error("%s could not be started, the others go on: %s", name, first_line(str(error)))
+
+    def _writer(self, frame: DataFrame, section: QuerySection) -> DataStreamWriter:
+        writer = frame.writeStream.format(section.format).outputMode(section.output_mode)
+        writer = writer.options(**section.options)
+        if section.path is not None:
+            writer = writer.option("path", str(self._path(section.path)))
+        if section.trigger is not None:
+            writer = writer.trigger(processingTime=section.trigger)
+        return writer
+
+    def _path(self, text: str) -> Path:
+        return (self.folder / text).resolve()
+
+
+def _function(name: str, section: QuerySection) -> Callable[..., Any]:
+    found = load_object(section.query)
+    if not callable(found):
+        raise UsageError(f"{name}: {section.query} is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _spark_text(value: str | int | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _on_signals(stop: threading.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+
+
+def _show(fleet: Fleet, console: Console, stop: threading.Event, seconds: float | None) -> None:
+    """A live table on a terminal, a line now and then elsewhere."""
+    until_s = time.monotonic() + seconds if seconds is not None else float("inf")
+
+    def over() -> bool:
+        return stop.is_set() or time.monotonic() >= until_s or fleet.wait(0)
+
+    if console.is_terminal:
+        with Live(fleet.status().table(), console=console, refresh_per_second=4) as live:
+            while not over():
+                stop.wait(0.5)
+                live.update(fleet.status().table())
+        return
+    next_line_s = 0.0
+    while not over():
+        if time.monotonic() >= next_line_s:
+            console.print(_line(fleet), highlight=False)
+            next_line_s = time.monotonic() + LINE_PERIOD_S
+        stop.wait(0.2)
+
+
+def _line(fleet: Fleet) -> str:
+    status = fleet.status()
+    phases = [query.phase for query in status.queries]
+    counts = ", ".join(f"{phases.count(phase)} {phase}" for phase in sorted(set(phases)))
+    batches = sum(query.batches for query in status.queries)
+    return (
+        f"{time.strftime('%H:%M:%S')} {counts}; {batches} batches; controller {status.controller}"
+    )
