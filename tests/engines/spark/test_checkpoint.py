@@ -60,9 +60,9 @@ def gate_class() -> type:
     return Gate
 
 
-def gated(spark: SparkSession, df: DataFrame) -> DataFrame:
+def gated(spark: SparkSession, df: DataFrame, grants: int = 3) -> DataFrame:
     spark.dataSource.register(gate_class())
-    gate = spark.readStream.format(GATE).schema(df.schema).option("grants", "3").load()
+    gate = spark.readStream.format(GATE).schema(df.schema).option("grants", str(grants)).load()
     return gate.union(df)
 
 
@@ -290,6 +290,18 @@ def test_rewritten_files_keep_no_checksum(checkpoint: Path, tmp_path: Path) -> N
     held = {path.name for path in (tmp_path / "held" / "offsets").iterdir()}
     assert not {name for name in held if name.endswith(".crc")}
     assert (tmp_path / "held" / "sources" / "1" / ".0.crc").exists()  # moved, still true
+
+
+def test_conversion_alone_causes_no_batch(
+    spark: SparkSession, checkpoint: Path, tmp_path: Path
+) -> None:
+    """The gate's offset is spelled as the gate spells it: Spark sees nothing new."""
+    adopt(checkpoint, tmp_path / "held")
+    before = set(entries(tmp_path / "held"))
+    out = tmp_path / "out"
+    shutil.copytree(checkpoint.parent / "out", out)
+    run(gated(spark, joined(spark, checkpoint.parent / "in"), grants=0), out, tmp_path / "held")
+    assert set(entries(tmp_path / "held")) == before
 
 
 def test_planned_batch_is_kept_and_runs_again(spark: SparkSession, tmp_path: Path) -> None:
