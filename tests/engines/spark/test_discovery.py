@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.engines.spark.discovery import discover, discover_query
+from slackwater.engines.spark.source_gate import FORMAT, GateSource
 
 pytestmark = pytest.mark.spark
 
@@ -235,6 +236,14 @@ def test_settings_that_shorten_plan_strings_do_not_matter(spark: SparkSession) -
     finally:
         for key in settings:
             spark.conf.unset(key)
+
+
+def test_source_gate_is_no_input(spark: SparkSession) -> None:
+    build, expected = SHAPES["sliding"]
+    df = build(spark)
+    spark.dataSource.register(GateSource)
+    gate = spark.readStream.format(FORMAT).schema(df.schema).load()
+    assert discover(gate.union(df)) == expected
 
 
 def test_override_replaces_what_it_states(spark: SparkSession) -> None:

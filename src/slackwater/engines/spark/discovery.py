@@ -23,8 +23,7 @@ from slackwater.engines.spark.plan_tree import (
     read_plan,
     text_interval_s,
 )
-
-GATE_SOURCE = "slackwater-gate"  # our own source is no input of the user's query
+from slackwater.engines.spark.source_gate import FORMAT as GATE_SOURCE
 
 _log = logging.getLogger(__name__)
 
@@ -122,7 +121,7 @@ class _PlanReader:
 
     def _input(self, leaf: Node, watermarks: tuple[Node, ...]) -> tuple[int, ...]:
         if leaf.fields.get("sourceName") == GATE_SOURCE:
-            return ()
+            return ()  # ours, no input of the user's query
         if leaf.path not in self.inputs:
             self.inputs[leaf.path] = self._input_stream(leaf, watermarks)
         return (list(self.inputs).index(leaf.path),)
