@@ -1,0 +1,1 @@
+"""Benchmarks: what a session costs, and how policies compare."""
