@@ -125,6 +125,14 @@ def test_cuts_reach_the_end(traffic: Traffic, limit: int):
     assert read == timeline.count(end)
 
 
+@pytest.mark.parametrize("limit", [1, 9_999, 30_000, 59_000])
+def test_cut_where_many_rows_are_under_way(limit: int):
+    traffic = Traffic(start_s=START_S, rate="200000", delays="exponential:40ms", partitions=2)
+    timeline = traffic.timeline()
+    low, high = START_US + 1_000_000, START_US + 1_300_000
+    assert timeline.cut(low, high, limit) == slow_cut(timeline, low, high, limit)
+
+
 def test_cut_takes_rows_of_one_microsecond_together():
     timeline = Traffic(start_s=START_S, rate="4000000", delays="constant:0ms").timeline()
     cut = timeline.cut(START_US + 10, START_US + 1000, limit=1)
