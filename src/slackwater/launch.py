@@ -115,9 +115,10 @@ class Launch:
         keys = {"priority": section.priority, "max_wait": section.max_wait}
         try:
             if isinstance(built, DataFrame):
-                if fleet.gate_kind == "source":
+                gated = fleet.gate_kind == "source"
+                claim(checkpoint, name, built, gated=gated)
+                if gated:
                     built = fleet.gate(built, name, **keys)  # type: ignore[arg-type]
-                claim(checkpoint, name, built)
                 built = self._writer(built, section)
             elif fleet.gate_kind == "source":
                 raise UsageError(

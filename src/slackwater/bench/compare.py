@@ -6,8 +6,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +111,13 @@ def table(result: dict[str, Any]) -> Table:
     return grid
 
 
+def _dig(run: dict[str, Any], path: Sequence[str]) -> float:
+    found: Any = run
+    for key in path:
+        found = found[key]
+    return float(found)
+
+
 def _cells(
     name: str,
     runs: list[dict[str, Any]],
@@ -120,7 +125,7 @@ def _cells(
     first: dict[str, float | None],
 ) -> list[str]:
     def total(*path: str) -> float:
-        return float(sum(reduce(getitem, path, run) for run in runs))
+        return sum(_dig(run, path) for run in runs)
 
     def ratio(key: str) -> str:
         mine, reference = figures[key], first[key]

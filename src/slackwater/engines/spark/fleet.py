@@ -1,5 +1,6 @@
 """The fleet: many streaming queries of one Spark application under one policy."""
 
+import contextlib
 import logging
 import os
 import queue
@@ -32,6 +33,7 @@ GateKind = Literal["auto", "clock", "source", "none"]
 CONTROLLER_START_S = 20.0
 START_LIMIT_S = 90.0  # how long a start may take to reach its first trigger
 MAX_RESTARTS = 5
+RESTART_PAUSE_S = 1.0  # before the first restart, twice as long before the second, …
 # A query that fails with one of these has done nothing wrong: a Python process of a source did not
 # connect back in time, or was killed.
 _WORKER_LOST = (
@@ -122,6 +124,7 @@ class Fleet:
         self._starts_at_once = starts_at_once
         self._members: dict[str, Member] = {}
         self._start_lock = threading.Lock()
+        self._closing = threading.Event()
         self._to_restart: queue.Queue[str | None] = queue.Queue()
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
@@ -296,8 +299,20 @@ class Fleet:
             time.sleep(0.1)
         return True
 
+    def wait_ready(self, timeout_s: float) -> bool:
+        """Until every query has reached its first trigger (or failed); whether all have."""
+        until_s = time.monotonic() + timeout_s
+        while waiting := self._starting():
+            if time.monotonic() >= until_s:
+                return False
+            waiting[0].ready.wait(0.05)
+        return True
+
     def stop(self) -> None:
         """Stop the queries that the fleet started, let the others go, end the controller."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
         for member in list(self._members.values()):
             member.stopped = True
             if member.writer is not None and member.query is not None:
@@ -364,11 +379,25 @@ class Fleet:
 
     def _await_start_turn(self) -> None:
         until_s = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < until_s:
-            starting = [m for m in self._members.values() if m.active and not m.ready.is_set()]
-            if len(starting) < self._starts_at_once:
+        while len(starting := self._starting()) >= self._starts_at_once:
+            if time.monotonic() >= until_s:
                 return
             starting[0].ready.wait(0.05)
+
+    def _starting(self) -> list[Member]:
+        """Queries on their way to the first trigger, those that will be tried again included."""
+        members = [m for m in self._members.values() if m.query is not None]
+        if any(m.gate == "source" and not m.ready.is_set() for m in members):
+            self._ask_who_arrived()
+        return [m for m in members if not m.ready.is_set()]
+
+    def _ask_who_arrived(self) -> None:
+        """A source gate arrives at the controller, not here."""
+        with contextlib.suppress(SlackwaterError):
+            for entry in wire.ask(self.socket, "status", timeout_s=1.0)["queries"]:
+                member = self._members.get(entry["spec"]["name"])
+                if member is not None and (entry["phase"] != "idle" or entry["admissions"]):
+                    member.ready.set()
 
     def _refuse_duplicate(self, name: str) -> None:
         known = self._members.get(name)
@@ -393,14 +422,16 @@ class Fleet:
         if name is None or member is None:
             return
         self._agent.remove(name)
-        member.ready.set()
         if exception is None or member.stopped:
+            member.ready.set()
             return
         member.error = first_line(exception)
         lost_worker = any(sign in exception for sign in _WORKER_LOST)
         if lost_worker and member.writer is not None and member.restarts < MAX_RESTARTS:
+            member.ready.clear()
             self._to_restart.put(name)
         else:
+            member.ready.set()
             log.error("query %s failed, the others go on: %s", name, member.error)
 
     def _restart_loop(self) -> None:
@@ -410,15 +441,18 @@ class Fleet:
             log.warning(
                 "query %s lost a Python process (%s); starting it again", name, member.error
             )
+            self._closing.wait(RESTART_PAUSE_S * member.restarts)
             try:
                 with self._start_lock:
                     if member.stopped:
                         continue
-                    member.ready.clear()
                     self._launch(member)
                 member.error = None
+                # One at a time: the machine was too busy for several before.
+                member.ready.wait(START_LIMIT_S)
             except Exception as error:
                 member.error = first_line(str(error))
+                member.ready.set()
                 log.error("query %s could not be started again: %s", name, member.error)
 
     # -- controller -----------------------------------------------------------------------------

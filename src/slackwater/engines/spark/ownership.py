@@ -12,8 +12,11 @@ from slackwater.engines.spark.offset_log import OffsetEntry, UnsupportedEntry
 MARK = "slackwater.json"  # beside Spark's own files, which it leaves alone
 
 
-def claim(checkpoint: Path, name: str, frame: DataFrame) -> None:
-    """Refuse a checkpoint of another query; mark a new one as ``name``'s."""
+def claim(checkpoint: Path, name: str, frame: DataFrame, *, gated: bool) -> None:
+    """Refuse a checkpoint of another query; mark a new one as ``name``'s.
+
+    ``gated`` tells whether ``frame`` has a source gate.
+    """
     mark = checkpoint / MARK
     if mark.is_file():
         owner = json.loads(mark.read_text()).get("query")
@@ -22,17 +25,15 @@ def claim(checkpoint: Path, name: str, frame: DataFrame) -> None:
                 f"{name}: checkpoint {checkpoint} belongs to query {owner!r}; "
                 "give this query a folder of its own"
             )
-    _check_inputs(checkpoint, name, frame)
+    _check_inputs(checkpoint, name, frame, gated)
     checkpoint.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps({"query": name}))
 
 
-def _check_inputs(checkpoint: Path, name: str, frame: DataFrame) -> None:
+def _check_inputs(checkpoint: Path, name: str, frame: DataFrame, gated: bool) -> None:
     entry = _newest_entry(checkpoint / "offsets")
     if entry is None:
         return
-    inputs = discover(frame).inputs
-    gated = any(stream.name == "slackwater-gate" for stream in inputs)
     if entry.gated and not gated:
         raise UsageError(
             f"{name}: checkpoint {checkpoint} was written with the source gate; "
@@ -43,10 +44,11 @@ def _check_inputs(checkpoint: Path, name: str, frame: DataFrame) -> None:
             f"{name}: checkpoint {checkpoint} was written without the source gate; "
             f"convert a copy: slackwater adopt {checkpoint} NEW"
         )
-    if len(entry.offsets) != len(inputs):
+    before, now = len(entry.offsets) - gated, len(discover(frame).inputs)
+    if before != now:
         raise UsageError(
-            f"{name}: checkpoint {checkpoint} has {len(entry.offsets)} sources and the query has "
-            f"{len(inputs)}: it belongs to another query; give this one a folder of its own"
+            f"{name}: checkpoint {checkpoint} has {before} sources and the query has {now}: "
+            "it belongs to another query; give this one a folder of its own"
         )
 
 

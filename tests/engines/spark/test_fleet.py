@@ -1,0 +1,383 @@
+"""Fleets on real Spark, behind both gates."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from slackwater.core import Admission, SlackwaterError, UsageError
+from slackwater.engines.spark.fleet import Fleet
+from slackwater.policies import Policy
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.spark
+
+FILES = 6
+ROWS = 40  # of a file
+
+
+class Never(Policy):
+    """Admits nobody: only the bounds of the gates let a query through."""
+
+    name = "never"
+
+    def decide(self, snapshot):  # type: ignore[no-untyped-def]
+        from slackwater.core import Schedule
+
+        return Schedule()
+
+    def _rank(self, waiting, snapshot) -> list[Admission]:  # type: ignore[no-untyped-def]
+        return []
+
+
+NEVER = "tests.engines.spark.test_fleet:Never"
+
+
+@pytest.fixture
+def make_fleet(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Fleet]]:
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
+    made: list[Fleet] = []
+
+    def make(policy: str = "fcfs", **options: object) -> Fleet:
+        made.append(Fleet(spark, policy, name=f"f{len(made)}", **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for fleet in made:
+        fleet.stop()
+
+
+@pytest.fixture(scope="module")
+def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of events, one second of event time each; with one file a trigger, several batches."""
+    folder = tmp_path_factory.mktemp("events")
+    for number in range(FILES):
+        lines = [
+            f"{1_700_000_000 + number * 2 + row / ROWS:.3f},{row % 4},{number * ROWS + row}"
+            for row in range(ROWS)
+        ]
+        path = folder / f"{number}.csv"
+        path.write_text("\n".join(lines) + "\n")
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return folder
+
+
+def read(spark: SparkSession, events: Path) -> DataFrame:
+    return (
+        spark.readStream.schema("t double, key int, value long")
+        .option("maxFilesPerTrigger", 1)
+        .csv(str(events))
+        .withColumn("time", F.timestamp_millis((F.col("t") * 1000).cast("long")))
+        .withWatermark("time", "1 second")
+    )
+
+
+def windowed(frame: DataFrame) -> DataFrame:
+    return (
+        frame.groupBy(F.window("time", "2 seconds"), "key")
+        .agg(F.sum("value").alias("total"))
+        .select(F.unix_millis("window.end").alias("end"), "key", "total")
+    )
+
+
+def chained(frame: DataFrame) -> DataFrame:
+    inner = frame.groupBy(F.window("time", "2 seconds"), "key").count()
+    outer = inner.groupBy(F.window(F.window_time("window"), "4 seconds")).agg(F.sum("count"))
+    return outer.select(F.unix_millis("window.end").alias("end"), F.col("sum(count)"))
+
+
+def joined(frame: DataFrame) -> DataFrame:
+    right = frame.select(F.col("time").alias("time2"), F.col("value").alias("value2"))
+    same = (F.col("value") == F.col("value2")) & (F.col("time2") <= F.col("time"))
+    near = F.col("time2") >= F.col("time") - F.expr("INTERVAL 1 SECOND")
+    return frame.join(right, same & near).select("key", "value")
+
+
+def passed(frame: DataFrame) -> DataFrame:
+    return frame.select("key", "value")
+
+
+def running_total(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").agg(F.sum("value").alias("total"))
+
+
+SHAPES = {
+    "passed-append": (passed, "append"),
+    "windowed-append": (windowed, "append"),
+    "windowed-update": (windowed, "update"),
+    "total-complete": (running_total, "complete"),
+    "chained-append": (chained, "append"),
+    "joined-append": (joined, "append"),
+}
+
+
+def rows_of(spark: SparkSession, name: str) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(row) for row in spark.table(name).collect())
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, events: Path) -> dict[str, Counter[tuple[object, ...]]]:
+    """What plain Spark gives for every shape."""
+    queries = []
+    for shape, (build, mode) in SHAPES.items():
+        name = "plain_" + shape.replace("-", "_")
+        frame = build(read(spark, events))
+        queries.append(frame.writeStream.queryName(name).format("memory").outputMode(mode).start())
+    for query in queries:
+        query.processAllAvailable()
+        query.stop()
+    found = {s: rows_of(spark, "plain_" + s.replace("-", "_")) for s in SHAPES}
+    assert all(found.values())
+    return found
+
+
+@pytest.mark.parametrize("gate", ["clock", "source"])
+def test_every_shape_gives_what_plain_spark_gives(
+    spark: SparkSession,
+    make_fleet: Callable[..., Fleet],
+    events: Path,
+    plain: dict[str, Counter[tuple[object, ...]]],
+    gate: str,
+) -> None:
+    fleet = make_fleet("round-robin", gate=gate, slots=2)
+    queries = {}
+    for shape, (build, mode) in SHAPES.items():
+        name = f"{gate}_" + shape.replace("-", "_")
+        frame = build(read(spark, events))
+        if gate == "source":
+            frame = fleet.gate(frame, name)
+        queries[shape] = fleet.start(frame.writeStream.format("memory").outputMode(mode), name=name)
+    for query in queries.values():
+        query.processAllAvailable()
+    found = {shape: rows_of(spark, query.name) for shape, query in queries.items()}
+    assert found == plain
+    status = fleet.status()
+    assert {q.gate for q in status.queries} == {gate}
+    assert {q.name for q in status.queries} == {q.name for q in queries.values()}
+    assert "round-robin" in status._repr_html_()
+    assert fleet.explain(last=5)
+
+
+def rate(spark: SparkSession, rows: int = 20) -> DataFrame:
+    return spark.readStream.format("rate").option("rowsPerSecond", rows).load()
+
+
+def batches(query: object) -> int:
+    progress = query.lastProgress  # type: ignore[attr-defined]
+    return -1 if progress is None else progress.batchId
+
+
+def test_a_query_starts_held_and_off_lets_it_go(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet(NEVER, max_wait=600)
+    query = fleet.start(rate(spark).writeStream.format("noop"), name="held")
+    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    assert batches(query) == -1  # not even its first micro-batch
+    fleet.off()
+    eventually(lambda: batches(query) >= 2)
+    fleet.on()
+    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+
+
+def test_a_held_query_stops_at_once(spark: SparkSession, make_fleet: Callable[..., Fleet]) -> None:
+    fleet = make_fleet(NEVER, max_wait=600)
+    query = fleet.start(rate(spark).writeStream.format("noop"), name="held")
+    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    query.stop()  # would hang until the test's time limit if the gate did not let go
+    assert query.exception() is None
+    eventually(lambda: fleet.status().queries[0].phase == "stopped")
+
+
+def test_no_trigger_waits_longer_than_its_maximum(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet(NEVER, max_wait=0.2)
+    query = fleet.start(rate(spark).writeStream.format("noop"), name="bounded")
+    eventually(lambda: batches(query) >= 3)
+
+
+def test_running_queries_are_taken_over_and_given_back(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], tmp_path: Path
+) -> None:
+    writer = rate(spark).writeStream.format("noop").queryName("adopted")
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).start()
+    eventually(lambda: batches(query) >= 1)
+    fleet = make_fleet(NEVER, max_wait=600)
+    fleet.hold(query)
+    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    held_at = batches(query)
+    fleet.release("adopted")
+    eventually(lambda: batches(query) > held_at)
+    query.stop()
+    assert query.exception() is None
+
+
+def test_the_user_s_own_interval_is_kept(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs")
+    writer = rate(spark).writeStream.format("noop").trigger(processingTime="1 second")
+    query = fleet.start(writer, name="slow")
+    eventually(lambda: batches(query) >= 2)
+    starts = [p.timestamp for p in query.recentProgress if p.numInputRows]
+    assert len({text[:19] for text in starts}) == len(starts)  # never twice in one second
+
+
+def test_several_triggers_cannot_be_held_by_the_clock(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], events: Path
+) -> None:
+    fleet = make_fleet("fcfs")
+    writer = passed(read(spark, events)).writeStream.format("noop").trigger(availableNow=True)
+    query = fleet.start(writer, name="once")
+    assert query.awaitTermination(60)  # runs unheld
+    assert query.exception() is None
+
+
+def test_a_hanging_controller_does_not_hold_queries(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet(NEVER, max_wait=600)
+    clock = fleet.start(rate(spark).writeStream.format("noop"), name="clock")
+    gated = fleet.gate(rate(spark), "source")
+    source = fleet.start(gated.writeStream.format("noop"), name="source")
+    eventually(lambda: {q.phase for q in fleet.status().queries} == {"waiting"}, limit_s=60)
+    assert fleet.controller_pid is not None
+    os.kill(fleet.controller_pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: min(batches(clock), batches(source)) >= 2, limit_s=60)
+        assert "off" in fleet.status().controller
+    finally:
+        os.kill(fleet.controller_pid, signal.SIGCONT)
+    eventually(lambda: {q.phase for q in fleet.status().queries} == {"waiting"}, limit_s=60)
+
+
+def test_a_killed_controller_comes_back(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet(NEVER, max_wait=600)
+    query = fleet.start(rate(spark).writeStream.format("noop"), name="q")
+    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    assert fleet.controller_pid is not None
+    os.kill(fleet.controller_pid, signal.SIGKILL)
+    eventually(lambda: batches(query) >= 0)  # open while nobody controls
+    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+
+
+def gate_processes() -> list[psutil.Process]:
+    """Python processes of streaming sources below this one."""
+    below = psutil.Process().children(recursive=True)
+    return [p for p in below if "python_streaming_source_runner" in " ".join(p.cmdline())]
+
+
+def test_a_killed_gate_process_brings_its_query_back(
+    spark: SparkSession,
+    make_fleet: Callable[..., Fleet],
+    events: Path,
+    tmp_path: Path,
+    plain: dict[str, Counter[tuple[object, ...]]],
+) -> None:
+    fleet = make_fleet(NEVER, gate="source", max_wait=600)
+    frame = fleet.gate(windowed(read(spark, events)), "phoenix")
+    writer = frame.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    writer = writer.option("checkpointLocation", str(tmp_path / "c")).outputMode("append")
+    fleet.start(writer, name="phoenix")
+    eventually(lambda: fleet.status().queries[0].phase == "waiting", limit_s=60)
+    for process in gate_processes():
+        process.kill()
+    eventually(lambda: fleet.status().queries[0].restarts == 1, limit_s=60)
+    eventually(lambda: fleet.status().queries[0].phase == "waiting", limit_s=60)
+    fleet.off()
+    fleet.queries["phoenix"].processAllAvailable()
+    found = Counter(tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect())
+    assert found == plain["windowed-append"]
+    assert fleet.failures == {}
+
+
+def test_a_failing_query_leaves_the_others_alone(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs")
+    good = fleet.start(rate(spark).writeStream.format("noop"), name="good")
+    broken = rate(spark).select(F.raise_error(F.lit("boom")).alias("x"))
+    fleet.start(broken.writeStream.format("noop"), name="bad")
+    eventually(lambda: "bad" in fleet.failures, limit_s=60)
+    before = batches(good)
+    eventually(lambda: batches(good) > before + 1)
+    assert [q.phase for q in fleet.status().queries if q.name == "bad"] == ["failed"]
+
+
+def test_the_controller_can_be_a_thread(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs", controller="thread")
+    query = fleet.start(rate(spark).writeStream.format("noop"), name="q")
+    eventually(lambda: batches(query) >= 2)
+    assert fleet.controller_pid is None
+    assert fleet.controller_cpu_s() > 0
+
+
+def test_a_dry_run_decides_and_holds_nothing(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs", dry_run=True, slots=1)
+    queries = [fleet.start(rate(spark).writeStream.format("noop"), name=f"q{i}") for i in range(2)]
+    eventually(lambda: min(batches(q) for q in queries) >= 2)
+    eventually(lambda: bool(fleet.explain()))
+    assert not any(decision["enforced"] for decision in fleet.explain())
+
+
+def test_deadlines_are_discovered(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], events: Path
+) -> None:
+    from slackwater.engines.spark import wire
+
+    fleet = make_fleet("fcfs")
+    fleet.start(windowed(read(spark, events)).writeStream.format("noop"), name="w")
+    eventually(lambda: bool(wire.ask(fleet.socket, "status")["queries"]))
+    spec = wire.ask(fleet.socket, "status")["queries"][0]["spec"]
+    (window,) = spec["deadlines"]["windows"]
+    assert (window["kind"], window["size_s"]) == ("tumbling", 2.0)
+    assert spec["deadlines"]["inputs"][0]["watermark_delay_s"] == 1.0
+
+
+def test_auto_says_which_gate_and_why(make_fleet: Callable[..., Fleet]) -> None:
+    fleet = make_fleet("fcfs")
+    assert fleet.gate_kind == "clock"
+    assert "has what it needs" in fleet.gate_reason
+
+
+def test_wrong_usage_is_told_in_one_line(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs")
+    fleet.start(rate(spark).writeStream.format("noop"), name="q")
+    for mistake in (
+        lambda: Fleet(spark, "fcsf"),
+        lambda: Fleet(spark, slots=0),
+        lambda: Fleet(spark, gate="door"),  # type: ignore[arg-type]
+        lambda: Fleet(spark, max_wait=-1),
+        lambda: fleet.start(rate(spark).writeStream.format("noop"), name="q"),
+        lambda: fleet.start(rate(spark).writeStream.format("noop"), name="p", priority=-1),
+        lambda: fleet.gate(spark.range(3), "batch"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            mistake()
+        assert "\n" not in str(caught.value)
+
+
+def test_the_socket_goes_with_the_fleet(make_fleet: Callable[..., Fleet]) -> None:
+    fleet = make_fleet("fcfs")
+    assert fleet.socket.exists()
+    fleet.stop()
+    eventually(lambda: not fleet.socket.exists())
+    with pytest.raises(SlackwaterError):
+        fleet.explain()

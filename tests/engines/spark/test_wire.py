@@ -1,0 +1,242 @@
+"""Controller and gates over the real socket, without Spark."""
+
+import os
+import signal
+import socket
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slackwater.core import QuerySpec, SlackwaterError
+from slackwater.engines.spark import wire
+from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
+from slackwater.engines.spark.link import Link
+from slackwater.engines.spark.server import spec_message
+from slackwater.engines.spark.supervisor import ControllerProcess
+from tests.waiting import eventually
+
+
+class Gate:
+    """A gate at the end of a real link, that keeps what it is told."""
+
+    def __init__(self, path: Path) -> None:
+        self.grants: list[tuple[str, int]] = []
+        self.lease: list[bool] = []
+        self.link = Link(path, self._on_grant, self.lease.append)
+
+    def _on_grant(self, grant: wire.Message) -> None:
+        self.grants.append((grant["query"], grant["seq"]))
+
+    def arrive(self, query: str, seq: int = 1) -> None:
+        self.link.send({"op": "arrive", "query": query, "seq": seq})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "c.sock"
+
+
+@pytest.fixture
+def controller(path: Path) -> Iterator[ControllerThread]:
+    running = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def gate(path: Path, controller: ControllerThread) -> Iterator[Gate]:
+    made = Gate(path)
+    assert made.link.wait_held(5)
+    yield made
+    made.link.close()
+
+
+def phases(path: Path) -> dict[str, str]:
+    return {q["spec"]["name"]: q["phase"] for q in wire.ask(path, "status")["queries"]}
+
+
+def test_one_slot_one_grant_until_the_batch_is_done(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    gate.arrive("b")
+    eventually(lambda: phases(path) == {"a": "running", "b": "waiting"})
+    assert gate.grants == [("a", 1)]
+    gate.link.send({"op": "done", "query": "a"})
+    eventually(lambda: gate.grants == [("a", 1), ("b", 1)])
+    gate.arrive("a", 2)  # arriving again also means that the batch before has ended
+    gate.arrive("b", 2)
+    eventually(lambda: ("b", 2) in gate.grants or ("a", 2) in gate.grants)
+
+
+def test_a_query_that_goes_frees_its_slot(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: bool(gate.grants))
+    gate.arrive("b")
+    gate.link.send({"op": "gone", "query": "a"})
+    eventually(lambda: ("b", 1) in gate.grants)
+    assert "a" not in phases(path)
+
+
+def test_a_gate_that_dies_frees_its_slot(path: Path, gate: Gate) -> None:
+    other = Gate(path)
+    assert other.link.wait_held(5)
+    other.arrive("a")
+    eventually(lambda: bool(other.grants))
+    gate.arrive("b")
+    other.link.close()
+    eventually(lambda: gate.grants == [("b", 1)])
+
+
+def test_specifications_and_progress_reach_the_controller(path: Path, gate: Gate) -> None:
+    gate.link.send(spec_message(QuerySpec("a", priority=3.0, max_wait_s=7.0)))
+    progress = {
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "numInputRows": 500,
+        "durationMs": {"addBatch": 150, "triggerExecution": 250},
+        "eventTime": {"max": "2025-12-31T23:59:59.500Z"},
+    }
+    gate.link.send({"op": "progress", "query": "a", "progress": progress})
+    eventually(lambda: wire.ask(path, "status")["queries"][0]["metrics"]["batches"] == 1)
+    query = wire.ask(path, "status")["queries"][0]
+    assert query["spec"]["priority"] == 3.0
+    assert query["metrics"]["frontier_lag_s"] == pytest.approx(0.5)
+
+
+def test_explain_tells_why(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: len(wire.ask(path, "decisions")) == 1)
+    decision = wire.ask(path, "decisions")[0]
+    assert decision["query"] == "a"
+    assert decision["reason"].startswith("first at the gate")
+
+
+def test_off_opens_and_on_holds_again(path: Path, gate: Gate) -> None:
+    wire.ask(path, "control", action="off")
+    eventually(lambda: gate.lease == [True, False], limit_s=2)
+    wire.ask(path, "control", action="on")
+    eventually(lambda: gate.lease == [True, False, True], limit_s=2)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"hello\n",
+        b'{"op": "arrive"}\n',
+        b"[]\n",
+        b'{"op": "progress", "query": "a"}\n',
+        b"\x00\xff\n",
+    ],
+)
+def test_garbage_ends_that_connection_only(path: Path, gate: Gate, garbage: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.settimeout(5)
+        stranger.connect(str(path))
+        stranger.sendall(garbage)
+        while stranger.recv(4096):
+            pass  # beats until it is dropped
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+
+
+def test_an_endless_message_is_cut_off(path: Path, gate: Gate) -> None:
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.settimeout(5)
+        stranger.connect(str(path))
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            stranger.sendall(b"x" * (3 * wire.MAX_LINE))
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+
+
+def test_the_socket_is_for_this_user_only(path: Path, controller: ControllerThread) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_folder_of_sockets_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
+    assert stat.S_IMODE(wire.runtime_dir().stat().st_mode) == 0o700
+    wire.runtime_dir().chmod(0o755)
+    with pytest.raises(SlackwaterError, match="mode 0700"):
+        wire.runtime_dir()
+
+
+def test_nobody_there_is_one_clear_line(path: Path) -> None:
+    with pytest.raises(SlackwaterError, match="no controller answers"):
+        wire.ask(path, "status")
+
+
+def test_a_dry_run_holds_nothing_but_decides(path: Path) -> None:
+    running = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1, dry_run=True))
+    gate = Gate(path)
+    try:
+        eventually(lambda: "answer" if wire.ask(path, "status")["open"] else "")
+        assert gate.lease == []  # never held
+        gate.arrive("a")
+        gate.arrive("b")
+        eventually(lambda: len(wire.ask(path, "decisions")) >= 1)
+        assert not any(d["enforced"] for d in wire.ask(path, "decisions"))
+    finally:
+        gate.link.close()
+        running.close()
+
+
+# -- the controller as a process: what happens when it ends or hangs ------------------------------
+
+
+@pytest.fixture
+def process(path: Path) -> Iterator[ControllerProcess]:
+    running = ControllerProcess(ControllerSettings(str(path), "fcfs", slots=1))
+    yield running
+    running.close()
+
+
+def test_a_killed_controller_opens_the_gates_and_comes_back(
+    path: Path, process: ControllerProcess
+) -> None:
+    gate = Gate(path)
+    assert gate.link.wait_held(20)
+    os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: gate.lease[:2] == [True, False], limit_s=2)
+    eventually(lambda: gate.lease == [True, False, True], limit_s=20)
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    gate.link.close()
+
+
+def test_a_hanging_controller_loses_the_lease(path: Path, process: ControllerProcess) -> None:
+    gate = Gate(path)
+    assert gate.link.wait_held(20)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: gate.lease == [True, False], limit_s=2)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    eventually(lambda: gate.lease == [True, False, True], limit_s=20)
+    gate.link.close()
+
+
+def test_after_two_crashes_it_stays_off(path: Path, process: ControllerProcess) -> None:
+    gate = Gate(path)
+    assert gate.link.wait_held(20)
+    first = process.pid
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: process.pid != first)
+    os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: process.given_up)
+    assert not gate.link.wait_held(0) or gate.lease[-1] is False
+    gate.link.close()
+
+
+def test_it_ends_with_its_driver(path: Path) -> None:
+    running = ControllerProcess(ControllerSettings(str(path), "fcfs", slots=1))
+    ended = threading.Event()
+    waiter = threading.Thread(target=lambda: (running._process.wait(), ended.set()))
+    waiter.start()
+    eventually(path.exists)
+    running.close()
+    assert ended.wait(5)
+    waiter.join()
+    assert not path.exists()
