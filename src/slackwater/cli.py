@@ -196,6 +196,22 @@ def ysb(
         raise SlackwaterError("some windows differ from the ground truth")
 
 
+@bench.command()
+def gate(
+    rounds: Annotated[int, typer.Option(min=1)] = 5,
+    seconds: Annotated[float, typer.Option(help="Of one query in one round.")] = 6.0,
+    queries: Annotated[int, typer.Option(min=1, help="Started at once to see memory.")] = 40,
+    json_file: JsonFile = None,
+) -> None:
+    """What each gate adds to a batch (time, CPU) and to a query (memory), in one Spark."""
+    from slackwater.bench.gates import KINDS, measure, table
+
+    steps = len(KINDS) * (rounds + 2)
+    result = _with_progress(steps, lambda tick: measure(rounds, seconds, queries, tick))
+    console.print(table(result))
+    _write_json(json_file, result)
+
+
 def main() -> None:
     """Entry point: every error that we understand is one line and an exit status."""
     logging.basicConfig(
@@ -220,9 +236,9 @@ def _with_progress(steps: int, work: Callable[[Callable[[str], None]], Any]) -> 
         def tick(what: str) -> None:
             nonlocal done
             done += 1
-            progress.update(task, description=f"trial {done} of {steps}: {what}")
+            progress.update(task, description=f"{done} of {steps}: {what}")
             if not console.is_terminal:
-                console.print(f"trial {done} of {steps}: {what}", highlight=False)
+                console.print(f"{done} of {steps}: {what}", highlight=False)
 
         return work(tick)
 
