@@ -1,0 +1,88 @@
+"""The same fleet file on a standalone cluster, by its master URL alone."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.fleet_process import FleetProcess
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+
+SPARK_HOME = Path(pyspark.__file__).parent
+
+
+class Cluster:
+    """A master and two workers on loopback, started from the pip package."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.master = self._daemon("master", "master.Master", "--port", "0")
+        eventually(lambda: self._url() is not None, limit_s=60)
+        self.url = self._url() or ""
+        resources = ("-c", "1", "-m", "1g", "-d", str(folder / "work"))
+        self.workers = [
+            self._daemon(f"worker{n}", "worker.Worker", *resources, self.url) for n in range(2)
+        ]
+
+    def _url(self) -> str | None:
+        found = re.search(r"spark://127\.0\.0\.1:\d+", (self.folder / "master").read_text())
+        return found[0] if found else None
+
+    def _daemon(self, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
+        command += ["--host", "127.0.0.1", "--webui-port", "0", *arguments]
+        environment = os.environ | {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        with (self.folder / name).open("wb") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+    def kill_worker(self) -> None:
+        """-9 for a worker and the executor below it."""
+        victim = psutil.Process(self.workers[0].pid)
+        for process in [*victim.children(recursive=True), victim]:
+            process.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        for daemon in (*self.workers, self.master):
+            for child in psutil.Process(daemon.pid).children(recursive=True):
+                child.kill()
+            daemon.kill()
+            daemon.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    running = Cluster(tmp_path)
+    yield running
+    running.close()
+
+
+def test_a_lost_worker_changes_no_result(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    folder = tmp_path / "fleet"
+    folder.mkdir()
+    fleet = FleetProcess(folder, policy="fcfs", master=cluster.url)
+    fleet.start()
+    try:
+        eventually(lambda: fleet.commits() >= 4, limit_s=150)
+        assert fleet.missing(spark) > 0
+        cluster.kill_worker()
+        eventually(lambda: fleet.missing(spark) == 0, limit_s=250, pause_s=1)
+        assert fleet.interrupt() == 0, fleet.log()
+    finally:
+        if fleet.process is not None and fleet.process.poll() is None:
+            fleet.kill()
+    assert fleet.mistakes(spark) == []

@@ -1,0 +1,125 @@
+"""`slackwater run` as users run it: a process of its own, on a fleet file of YSB queries."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from slackwater.traffic import Traffic
+from slackwater.workloads.base import WindowRows, collect_windows, differences
+from slackwater.workloads.ysb import Ysb
+
+PIPELINE = """
+from slackwater.traffic import Traffic
+from slackwater.workloads.ysb import Ysb
+
+def workload(seed, start, stop):
+    traffic = Traffic(start_s=start, stop_s=stop, rate="1000", delays="uniform:0:300ms", seed=seed)
+    return Ysb(traffic=traffic, campaigns=10)
+
+def ysb(spark, seed, start, stop):
+    return workload(seed, start, stop).query(spark, rows_per_batch=1500)
+"""
+
+
+class FleetProcess:
+    """Queries over events of the last minute, so that nothing has to be waited for."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        policy: str = "fcfs",
+        gate: str = "auto",
+        queries: int = 2,
+        master: str = "local[2]",
+        seconds: int = 30,
+    ) -> None:
+        self.folder = folder
+        start = float(int(time.time()) - 60)
+        self.workloads = {
+            f"q{seed}": Ysb(
+                traffic=Traffic(
+                    start_s=start,
+                    stop_s=start + seconds,
+                    rate="1000",
+                    delays="uniform:0:300ms",
+                    seed=seed,
+                ),
+                campaigns=10,
+            )
+            for seed in range(queries)
+        }
+        self.until_us = round((start + seconds - 4) * 1e6)  # windows that surely close
+        sections = "".join(
+            f"[queries.{name}]\nquery = 'pipeline:ysb'\nformat = 'parquet'\npath = 'out/{name}'\n"
+            f"arguments = {{ seed = {w.traffic.seed}, start = {start}, stop = {start + seconds} }}\n"
+            for name, w in self.workloads.items()
+        )
+        (folder / "pipeline.py").write_text(PIPELINE)
+        (folder / "fleet.toml").write_text(
+            f"policy = '{policy}'\ngate = '{gate}'\nname = 'test'\n"
+            f"[spark]\nmaster = '{master}'\n"
+            "[spark.conf]\n'spark.sql.shuffle.partitions' = 2\n'spark.executor.memory' = '600m'\n"
+            + sections
+        )
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "slackwater.cli", "run"],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"SLACKWATER_RUNTIME_DIR": str(self.folder)},
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """-9 for the driver with its JVM and all Python processes."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def interrupt(self) -> int:
+        """Ctrl-C; the exit status."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=60)
+
+    def commits(self) -> int:
+        """Batches that all sinks together have committed."""
+        return sum(1 for p in self.folder.glob("out/*/_spark_metadata/*") if p.name[0].isdigit())
+
+    def written(self, spark: SparkSession, name: str) -> WindowRows:
+        if not any((self.folder / "out" / name / "_spark_metadata").glob("[0-9]*")):
+            return {}
+        frame = spark.read.schema(
+            "window_start timestamp, window_end timestamp, campaign_id string, count long"
+        ).parquet(str(self.folder / "out" / name))
+        return collect_windows(frame, Ysb.columns)
+
+    def missing(self, spark: SparkSession) -> int:
+        """Windows that should have come and have not."""
+        return sum(
+            len(set(w.window_ends(0, self.until_us)[-8:]) - set(self.written(spark, name)))
+            for name, w in self.workloads.items()
+        )
+
+    def mistakes(self, spark: SparkSession) -> list[str]:
+        """Differences from the ground truth over everything that was written."""
+        found: list[str] = []
+        for name, workload in self.workloads.items():
+            written = self.written(spark, name)
+            start_us = round(workload.traffic.start_s * 1e6)
+            truth = workload.truth(start_us, max(written))
+            found += [f"{name}: {line}" for line in differences(truth, written)]
+        return found
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()

@@ -1,0 +1,168 @@
+"""The command line as users type it; wrong input is one clear line and status 2."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PIPELINE = """
+def rate(spark):
+    return spark.readStream.format("rate").option("rowsPerSecond", 20).load()
+
+def batch(spark):
+    return spark.range(3)
+
+def writer(spark):
+    return rate(spark).writeStream.format("noop")
+
+def two(spark):
+    return rate(spark).union(rate(spark))
+
+def broken(spark):
+    raise ValueError("no such table")
+
+def text(spark):
+    return "hello"
+"""
+
+
+def slackwater(
+    folder: Path, *arguments: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"SLACKWATER_RUNTIME_DIR": str(folder)} | (env or {})
+    return subprocess.run(
+        [sys.executable, "-m", "slackwater.cli", *arguments],
+        cwd=folder,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def write(folder: Path, toml: str) -> None:
+    (folder / "pipeline.py").write_text(PIPELINE)
+    (folder / "fleet.toml").write_text(toml)
+
+
+def query(function: str, name: str = "q") -> str:
+    return f"[queries.{name}]\nquery = 'pipeline:{function}'\n"
+
+
+MISTAKES = {
+    "unknown policy": ("policy = 'fcsf'\n" + query("rate"), "Did you mean 'fcfs'?"),
+    "no such function": (query("rat"), "pipeline has no 'rat'. Did you mean 'rate'?"),
+    "no such module": ("[queries.q]\nquery = 'nowhere:f'\n", "no module named 'nowhere'"),
+    "typo in a key": ("polcy = 'fcfs'\n" + query("rate"), "'polcy'; did you mean 'policy'?"),
+    "typo in a query": (query("rate") + "priorty = 2\n", "did you mean 'priority'?"),
+    "typo in spark": (query("rate") + "[spark]\nmastr = 'x'\n", "did you mean 'master'?"),
+    "wrong type": (query("rate") + "priority = 'high'\n", "'queries.q.priority'"),
+    "negative priority": (query("rate") + "priority = -1\n", "'queries.q.priority'"),
+    "not TOML": ("policy = \n", "not valid TOML"),
+    "no queries": ("policy = 'fcfs'\n", "add a section [queries.NAME]"),
+    "function missing": ("[queries.q]\n", "'queries.q.query' is missing"),
+    "dead master": (
+        "[spark]\nmaster = 'spark://127.0.0.1:1'\n" + query("rate"),
+        "spark://127.0.0.1:1",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_wrong_files(tmp_path: Path, mistake: str) -> None:
+    toml, expected = MISTAKES[mistake]
+    write(tmp_path, toml)
+    done = slackwater(tmp_path, "run")
+    assert_one_line(done, expected)
+
+
+def assert_one_line(done: subprocess.CompletedProcess[str], expected: str) -> None:
+    lines = [line for line in done.stderr.splitlines() if line.startswith("slackwater: ")]
+    assert len(lines) == 1, done.stderr
+    assert expected in lines[0]
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+
+
+def test_no_file(tmp_path: Path) -> None:
+    assert_one_line(slackwater(tmp_path, "run"), "no fleet.toml here or in a folder above")
+    assert_one_line(slackwater(tmp_path, "run", "my.toml"), "my.toml: no such file")
+
+
+def test_no_java(tmp_path: Path) -> None:
+    write(tmp_path, query("rate"))
+    done = slackwater(tmp_path, "run", env={"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)})
+    assert_one_line(done, "Java")
+
+
+def test_unknown_policy_for_bench(tmp_path: Path) -> None:
+    assert_one_line(slackwater(tmp_path, "bench", "ysb", "--policies", "klinc"), "unknown policy")
+
+
+def test_nobody_to_explain(tmp_path: Path) -> None:
+    assert_one_line(slackwater(tmp_path, "explain"), "running fleets: none")
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    for arguments in ([], ["run"], ["bench", "ysb"], ["explain"], ["adopt"], ["doctor"]):
+        done = slackwater(tmp_path, *arguments, "--help")
+        assert done.returncode == 0
+        assert "Usage" in done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("batch", "batch DataFrame; read it with readStream"), ("text", "returned str")],
+)
+def test_functions_that_return_the_wrong_thing(
+    tmp_path: Path, function: str, expected: str
+) -> None:
+    write(tmp_path, query(function))
+    assert_one_line(slackwater(tmp_path, "run"), expected)
+
+
+@pytest.mark.spark
+def test_a_query_that_raises_leaves_the_rest_running(tmp_path: Path) -> None:
+    write(tmp_path, query("rate", "good") + query("broken", "bad") + query("writer", "own"))
+    done = slackwater(tmp_path, "run", "--seconds", "8")
+    assert done.returncode == 1
+    assert "bad failed: ValueError: no such table" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "checkpoints" / "good" / "commits" / "1").exists()
+    assert (tmp_path / "checkpoints" / "own" / "commits" / "1").exists()
+
+
+@pytest.mark.spark
+def test_a_checkpoint_of_another_query(tmp_path: Path) -> None:
+    write(tmp_path, query("rate", "one"))
+    assert slackwater(tmp_path, "run", "--seconds", "4").returncode == 0
+    write(tmp_path, query("two", "one"))
+    assert_one_line(slackwater(tmp_path, "run"), "belongs to another query")
+    write(tmp_path, query("rate", "other") + "checkpoint = 'checkpoints/one'\n")
+    assert_one_line(slackwater(tmp_path, "run"), "belongs to query 'one'")
+    write(tmp_path, "gate = 'source'\n" + query("rate", "one"))
+    assert_one_line(slackwater(tmp_path, "run"), "slackwater adopt")
+
+
+@pytest.mark.spark
+def test_bench_writes_its_json(tmp_path: Path) -> None:
+    done = slackwater(
+        tmp_path, "bench", "ysb", "--queries", "1", "--policies", "fcfs", "--seconds", "6",
+        "--warmup", "3", "--window", "2", "--json", "out/bench.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "out" / "bench.json").read_text())
+    assert {"workload", "queries", "rate", "window_s", "runs"} <= result.keys()
+    (run,) = result["runs"]
+    assert run["policy"] == "fcfs"
+    assert run["repeat"] == 0
+    assert set(run["latency_s"]) == {"mean", "p50", "p90", "p99", "max"}
+    assert run["windows"]["expected"] == run["windows"]["emitted"] == 3
+    assert run["windows"]["wrong"] == 0
+    keys = {"events", "throughput_eps", "batches", "cpu_s", "controller_cpu_s"}
+    assert keys <= run.keys()
