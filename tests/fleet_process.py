@@ -41,6 +41,7 @@ class FleetProcess:
     ) -> None:
         self.folder = folder
         start = float(int(time.time()) - 60)
+        stop = start + seconds
         self.workloads = {
             f"q{seed}": Ysb(
                 traffic=Traffic(
@@ -57,7 +58,7 @@ class FleetProcess:
         self.until_us = round((start + seconds - 4) * 1e6)  # windows that surely close
         sections = "".join(
             f"[queries.{name}]\nquery = 'pipeline:ysb'\nformat = 'parquet'\npath = 'out/{name}'\n"
-            f"arguments = {{ seed = {w.traffic.seed}, start = {start}, stop = {start + seconds} }}\n"
+            f"arguments = {{ seed = {w.traffic.seed}, start = {start}, stop = {stop} }}\n"
             for name, w in self.workloads.items()
         )
         (folder / "pipeline.py").write_text(PIPELINE)

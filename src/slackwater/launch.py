@@ -18,7 +18,8 @@ from slackwater import policies
 from slackwater.config import FleetFile, QuerySection
 from slackwater.core.errors import UsageError
 from slackwater.core.loading import load_object
-from slackwater.engines.spark.fleet import Fleet, first_line
+from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.members import first_line
 from slackwater.engines.spark.ownership import claim
 from slackwater.engines.spark.session import session
 

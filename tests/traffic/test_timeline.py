@@ -90,7 +90,7 @@ def test_nothing_is_lost(traffic: Traffic, until_us: int):
 @settings(max_examples=60, deadline=None)
 def test_happened_counts_event_times(traffic: Traffic, until_us: int):
     timeline = traffic.timeline()
-    times = timeline.event_us(np.arange(12_000))
+    times = timeline.event_us(np.arange(20_000))
     if traffic.stop_s is not None:
         times = times[times < round(traffic.stop_s * 1e6)]
     assert timeline.happened(until_us) == int(np.count_nonzero(times <= until_us))

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def _wait_ms(progresses: list[Progress]) -> float:
     """
     ran = [p for p in progresses if ran_a_batch(p)]
     waits = []
-    for before, after in zip(ran, ran[1:], strict=False):
+    for before, after in pairwise(ran):
         end_s = instant_s(before["timestamp"]) + before["durationMs"]["triggerExecution"] / 1000
         gap_ms = 1000 * (instant_s(after["timestamp"]) - end_s)
         waits.append(gap_ms + after["durationMs"].get("latestOffset", 0))

@@ -88,10 +88,12 @@ def run(trial: Trial) -> dict[str, Any]:
         controller=trial.controller,  # type: ignore[arg-type]
     )
     with fleet:
-        return _Measurement(trial, spark, fleet).result()
+        return Measurement(trial, spark, fleet).result()
 
 
-class _Measurement:
+class Measurement:
+    """Starts the queries, waits, stops them, and compares every window with the ground truth."""
+
     def __init__(self, trial: Trial, spark: SparkSession, fleet: Fleet) -> None:
         self.trial = trial
         self.spark = spark

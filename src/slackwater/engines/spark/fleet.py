@@ -3,11 +3,9 @@
 import contextlib
 import logging
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,14 +14,16 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater import policies
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.core.model import QueryMetrics, QuerySpec
+from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark import clock_gate, source_gate, wire
 from slackwater.engines.spark.agent import Agent, AgentEvents
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
 from slackwater.engines.spark.discovery import discover, discover_query
 from slackwater.engines.spark.knobs import Knobs
-from slackwater.engines.spark.status import FleetStatus, QueryStatus
+from slackwater.engines.spark.members import Member, check_spec, query_status
+from slackwater.engines.spark.restarts import START_LIMIT_S, Restarter
+from slackwater.engines.spark.status import FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
 
 log = logging.getLogger("slackwater.fleet")
@@ -31,37 +31,6 @@ log = logging.getLogger("slackwater.fleet")
 GateKind = Literal["auto", "clock", "source", "none"]
 
 CONTROLLER_START_S = 20.0
-START_LIMIT_S = 90.0  # how long a start may take to reach its first trigger
-MAX_RESTARTS = 5
-RESTART_PAUSE_S = 1.0  # before the first restart, twice as long before the second, …
-# A query that fails with one of these has done nothing wrong: a Python process of a source did not
-# connect back in time, or was killed.
-_WORKER_LOST = (
-    "failed to connect back",
-    "Python worker exited unexpectedly",
-    "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
-    "java.io.EOFException",
-    "Broken pipe",
-    "Connection reset",
-)
-
-
-@dataclass
-class Member:
-    """One query of the fleet."""
-
-    spec: QuerySpec
-    gate: str  # clock, source, none
-    writer: DataStreamWriter | None = None  # to start it again; None: it is the user's to start
-    query: StreamingQuery | None = None
-    ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
-    stopped: bool = False  # on request
-    error: str | None = None
-    restarts: int = 0
-
-    @property
-    def active(self) -> bool:
-        return self.query is not None and self.query.isActive
 
 
 class Fleet:
@@ -125,7 +94,6 @@ class Fleet:
         self._members: dict[str, Member] = {}
         self._start_lock = threading.Lock()
         self._closing = threading.Event()
-        self._to_restart: queue.Queue[str | None] = queue.Queue()
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
         self.knobs = Knobs(wire.runtime_dir() / f"{self.name}.knobs")
@@ -137,8 +105,7 @@ class Fleet:
         self._events = AgentEvents(self._on_ready, self._on_progress, self._on_terminated)
         self._agent = Agent(spark, self.socket, self.knobs, self._events)
         self._await_controller(wanted=self._gated and not dry_run)
-        self._restarter = threading.Thread(target=self._restart_loop, daemon=True)
-        self._restarter.start()
+        self._restarter = Restarter(self._relaunch)
 
     # -- queries --------------------------------------------------------------------------------
 
@@ -162,7 +129,7 @@ class Fleet:
                 self._refuse_duplicate(name)
                 writer = writer.queryName(name)
             member = Member(QuerySpec(name or "", priority, max_wait or self.max_wait), "none")
-            _check_spec(member.spec)
+            check_spec(member.spec)
             member.writer = writer
             self._launch(member, deadlines)
         assert member.query is not None
@@ -184,7 +151,7 @@ class Fleet:
         self._refuse_duplicate(name)
         found = deadlines or discover_query(query)
         spec = QuerySpec(name, priority, max_wait or self.max_wait, found)
-        _check_spec(spec)
+        check_spec(spec)
         held = self.gate_kind == "clock" and self._gated
         member = Member(spec, "clock" if held else "none", query=query)
         self._members[name] = member
@@ -213,7 +180,7 @@ class Fleet:
             raise UsageError(f"{name}: a batch DataFrame cannot be gated; read it with readStream")
         self._refuse_duplicate(name)
         spec = QuerySpec(name, priority, max_wait or self.max_wait, deadlines or discover(df))
-        _check_spec(spec)
+        check_spec(spec)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)
         return source_gate.gate(
@@ -276,7 +243,7 @@ class Fleet:
         except SlackwaterError:
             known, controller = {}, "off: queries run as plain Spark"
         rows = tuple(
-            _query_status(name, member, known.get(name)) for name, member in self._members.items()
+            query_status(name, member, known.get(name)) for name, member in self._members.items()
         )
         gate = f"{self.gate_kind} ({self.gate_reason})"
         return FleetStatus(self.name, self.policy, gate, controller, self.slots, rows)
@@ -320,7 +287,7 @@ class Fleet:
                     member.query.stop()
                 except Exception as error:
                     log.warning("%s did not stop cleanly: %s", member.spec.name, error)
-        self._to_restart.put(None)
+        self._restarter.close()
         self._agent.close()
         self._controller.close()
         self.knobs.clear()
@@ -369,6 +336,10 @@ class Fleet:
         if deadlines is None and not member.spec.deadlines.windows:
             self._discover_later(member)
 
+    def _relaunch(self, member: Member) -> None:
+        with self._start_lock:
+            self._launch(member)
+
     def _discover_later(self, member: Member) -> None:
         """Windows are read from the running query's plan: the writer does not show its plan."""
         assert member.query is not None
@@ -411,8 +382,10 @@ class Fleet:
             self._members[name].ready.set()
 
     def _on_progress(self, name: str, progress: dict[str, Any]) -> None:
-        if name in self._members:
-            self._members[name].ready.set()
+        member = self._members.get(name)
+        if member is not None:
+            member.ready.set()
+            member.attempts = 0
         for sink in self._progress_sinks:
             sink(name, progress)
 
@@ -425,35 +398,7 @@ class Fleet:
         if exception is None or member.stopped:
             member.ready.set()
             return
-        member.error = first_line(exception)
-        lost_worker = any(sign in exception for sign in _WORKER_LOST)
-        if lost_worker and member.writer is not None and member.restarts < MAX_RESTARTS:
-            member.ready.clear()
-            self._to_restart.put(name)
-        else:
-            member.ready.set()
-            log.error("query %s failed, the others go on: %s", name, member.error)
-
-    def _restart_loop(self) -> None:
-        while (name := self._to_restart.get()) is not None:
-            member = self._members[name]
-            member.restarts += 1
-            log.warning(
-                "query %s lost a Python process (%s); starting it again", name, member.error
-            )
-            self._closing.wait(RESTART_PAUSE_S * member.restarts)
-            try:
-                with self._start_lock:
-                    if member.stopped:
-                        continue
-                    self._launch(member)
-                member.error = None
-                # One at a time: the machine was too busy for several before.
-                member.ready.wait(START_LIMIT_S)
-            except Exception as error:
-                member.error = first_line(str(error))
-                member.ready.set()
-                log.error("query %s could not be started again: %s", name, member.error)
+        self._restarter.failed(member, exception)
 
     # -- controller -----------------------------------------------------------------------------
 
@@ -464,17 +409,6 @@ class Fleet:
     def _await_controller(self, wanted: bool) -> None:
         if wanted and not self._agent.link.wait_held(CONTROLLER_START_S):
             log.warning("the controller did not come up; queries run as plain Spark until it does")
-
-
-def first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "failed")
-
-
-def _check_spec(spec: QuerySpec) -> None:
-    if spec.priority < 0:
-        raise UsageError(f"{spec.name}: priority must not be negative ({spec.priority})")
-    if spec.max_wait_s <= 0:
-        raise UsageError(f"{spec.name}: max_wait must be positive ({spec.max_wait_s})")
 
 
 def _choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
@@ -489,32 +423,3 @@ def _choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
     if wanted == "clock":
         raise UsageError(f"no clock gate here: {obstacle}; use gate='source'")
     return "source", obstacle
-
-
-def _query_status(name: str, member: Member, known: dict[str, Any] | None) -> QueryStatus:
-    metrics = QueryMetrics(**known["metrics"]) if known else QueryMetrics()
-    if member.error is not None and not member.active:
-        phase = "failed"
-    elif member.query is not None and not member.active:
-        phase = "stopped"
-    elif not member.ready.is_set():
-        phase = "starting"
-    else:
-        phase = known["phase"] if known else "running"
-    newest_s = metrics.max_event_s
-    return QueryStatus(
-        name=name,
-        phase=phase,
-        gate=member.gate,
-        priority=member.spec.priority,
-        waited_s=known["waited_s"] if known else 0.0,
-        batches=metrics.batches,
-        rows=metrics.rows,
-        input_rate=metrics.arrival_rate,
-        lag_rows=metrics.backlog_rows,
-        lag_s=max(0.0, time.time() - newest_s) if newest_s is not None else None,
-        batch_s=metrics.batch_s,
-        state_rows=metrics.state_rows,
-        restarts=member.restarts,
-        error=member.error,
-    )

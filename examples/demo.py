@@ -1,0 +1,74 @@
+"""A fleet of YSB queries on embedded Spark: watch it for a while, then see what happened.
+
+``python examples/demo.py [--queries 6] [--seconds 20] [--policy fcfs]``
+"""
+
+import argparse
+import threading
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from slackwater.bench.trial import Measurement, Trial
+from slackwater.spark import Fleet, session
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--policy", default="fcfs")
+    options = parser.parse_args()
+    console = Console()
+    trial = Trial(options.policy, queries=options.queries, seconds=options.seconds, warmup_s=10)
+
+    console.print("Starting Spark …")
+    spark = session("slackwater-demo", conf={"spark.sql.shuffle.partitions": "2"})
+    spark.sparkContext.setLogLevel("ERROR")
+    with Fleet(spark, options.policy, name="demo") as fleet:
+        console.print(f"Gate: {fleet.gate_kind} ({fleet.gate_reason})")
+        console.print(
+            f"{trial.queries} queries, {trial.rate} events/s each, windows of "
+            f"{trial.window_s:g} s. In another terminal: slackwater explain --fleet demo\n"
+        )
+        result, decisions = watch(console, fleet, Measurement(trial, spark, fleet))
+    spark.stop()
+    show(console, result, decisions)
+
+
+def watch(console: Console, fleet: Fleet, measurement: Measurement) -> tuple[Any, Any]:
+    """Measure on another thread, show the fleet on this one."""
+    outcome: dict[str, Any] = {}
+    worker = threading.Thread(target=lambda: outcome.update(measurement.result()))
+    worker.start()
+    decisions: list[dict[str, Any]] = []
+    with Live(console=console, refresh_per_second=4) as live:
+        while worker.is_alive():
+            worker.join(timeout=0.5)
+            status = fleet.status()
+            if status.controller == "running":
+                live.update(status.table())
+                decisions = fleet.explain(last=5) or decisions
+    return outcome, decisions
+
+
+def show(console: Console, result: dict[str, Any], decisions: list[dict[str, Any]]) -> None:
+    table = Table("the last decisions", "why", "waited s", "also waiting", title_justify="left")
+    for decision in decisions:
+        waiting = ", ".join(decision["waiting"])
+        table.add_row(decision["query"], decision["reason"], f"{decision['waited_s']:.2f}", waiting)
+    console.print(table)
+    windows, latency = result["windows"], result["latency_s"]
+    console.print(
+        f"{windows['emitted']} of {windows['expected']} windows came, {windows['wrong']} differ from "
+        f"the ground truth; latency from a window's end to its result: mean "
+        f"{latency['mean']:.2f} s, 99th percentile {latency['p99']:.2f} s; controller "
+        f"{result['controller_cpu_s']:.2f} s of {result['cpu_s']:.1f} s CPU."
+    )
+    console.print("Compare with plain Spark: .venv/bin/slackwater bench ysb --queries 6")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The queries of a fleet, one record each."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from slackwater.core.errors import UsageError
+from slackwater.core.model import QueryMetrics, QuerySpec
+from slackwater.engines.spark.status import QueryStatus
+
+
+@dataclass
+class Member:
+    """One query of the fleet."""
+
+    spec: QuerySpec
+    gate: str  # clock, source, none
+    writer: DataStreamWriter | None = None  # to start it again; None: it is the user's to start
+    query: StreamingQuery | None = None
+    ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
+    stopped: bool = False  # on request
+    error: str | None = None
+    restarts: int = 0  # in all
+    attempts: int = 0  # since its last batch
+
+    @property
+    def active(self) -> bool:
+        return self.query is not None and self.query.isActive
+
+
+def check_spec(spec: QuerySpec) -> None:
+    if spec.priority < 0:
+        raise UsageError(f"{spec.name}: priority must not be negative ({spec.priority})")
+    if spec.max_wait_s <= 0:
+        raise UsageError(f"{spec.name}: max_wait must be positive ({spec.max_wait_s})")
+
+
+def first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "failed")
+
+
+def query_status(name: str, member: Member, known: dict[str, Any] | None) -> QueryStatus:
+    metrics = QueryMetrics(**known["metrics"]) if known else QueryMetrics()
+    if member.error is not None and not member.active:
+        phase = "failed"
+    elif member.query is not None and not member.active:
+        phase = "stopped"
+    elif not member.ready.is_set():
+        phase = "starting"
+    else:
+        phase = known["phase"] if known else "running"
+    newest_s = metrics.max_event_s
+    return QueryStatus(
+        name=name,
+        phase=phase,
+        gate=member.gate,
+        priority=member.spec.priority,
+        waited_s=known["waited_s"] if known else 0.0,
+        batches=metrics.batches,
+        rows=metrics.rows,
+        input_rate=metrics.arrival_rate,
+        lag_rows=metrics.backlog_rows,
+        lag_s=max(0.0, time.time() - newest_s) if newest_s is not None else None,
+        batch_s=metrics.batch_s,
+        state_rows=metrics.state_rows,
+        restarts=member.restarts,
+        error=member.error,
+    )

@@ -1,0 +1,70 @@
+"""Starts queries again that failed through no fault of their own."""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from slackwater.engines.spark.members import Member, first_line
+
+log = logging.getLogger("slackwater.fleet")
+
+START_LIMIT_S = 90.0  # how long a start may take to reach its first trigger
+MAX_RESTARTS = 5  # in a row, without a batch in between
+PAUSE_S = 1.0  # before the first restart, twice as long before the second, …
+
+# A query that fails with one of these has done nothing wrong: a Python process of a source did not
+# connect back in time, or was killed.
+_WORKER_LOST = (
+    "failed to connect back",
+    "Python worker exited unexpectedly",
+    "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
+    "java.io.EOFException",
+    "Broken pipe",
+    "Connection reset",
+)
+
+
+class Restarter:
+    """A thread that calls ``launch(member)`` for members that lost a Python process."""
+
+    def __init__(self, launch: Callable[[Member], None]) -> None:
+        self._launch = launch
+        self._closing = threading.Event()
+        self._due: queue.Queue[Member | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name="slackwater-restarts", daemon=True)
+        self._thread.start()
+
+    def failed(self, member: Member, exception: str) -> None:
+        """Take note of a failure; starts the query again where that makes sense."""
+        member.error = first_line(exception)
+        lost_worker = any(sign in exception for sign in _WORKER_LOST)
+        if lost_worker and member.writer is not None and member.attempts < MAX_RESTARTS:
+            member.ready.clear()
+            self._due.put(member)
+        else:
+            member.ready.set()
+            log.error("%s failed, the others go on: %s", member.spec.name, member.error)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._due.put(None)
+
+    def _run(self) -> None:
+        while (member := self._due.get()) is not None:
+            name = member.spec.name
+            member.restarts += 1
+            member.attempts += 1
+            log.warning("%s lost a Python process (%s); starting it again", name, member.error)
+            self._closing.wait(PAUSE_S * member.attempts)
+            if member.stopped or self._closing.is_set():
+                continue
+            try:
+                self._launch(member)
+                member.error = None
+                # One at a time: the machine was too busy for several before.
+                member.ready.wait(START_LIMIT_S)
+            except Exception as error:
+                member.error = first_line(str(error))
+                member.ready.set()
+                log.error("%s could not be started again: %s", name, member.error)
