@@ -62,8 +62,8 @@ def show(console: Console, result: dict[str, Any], decisions: list[dict[str, Any
     console.print(table)
     windows, latency = result["windows"], result["latency_s"]
     console.print(
-        f"{windows['emitted']} of {windows['expected']} windows came, {windows['wrong']} differ from "
-        f"the ground truth; latency from a window's end to its result: mean "
+        f"{windows['emitted']} of {windows['expected']} windows came, {windows['wrong']} differ "
+        f"from the ground truth; latency from a window's end to its result: mean "
         f"{latency['mean']:.2f} s, 99th percentile {latency['p99']:.2f} s; controller "
         f"{result['controller_cpu_s']:.2f} s of {result['cpu_s']:.1f} s CPU."
     )

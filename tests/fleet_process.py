@@ -55,6 +55,7 @@ class FleetProcess:
             )
             for seed in range(queries)
         }
+        self.start_us = round(start * 1e6)
         self.until_us = round((start + seconds - 4) * 1e6)  # windows that surely close
         sections = "".join(
             f"[queries.{name}]\nquery = 'pipeline:ysb'\nformat = 'parquet'\npath = 'out/{name}'\n"
@@ -108,7 +109,7 @@ class FleetProcess:
     def missing(self, spark: SparkSession) -> int:
         """Windows that should have come and have not."""
         return sum(
-            len(set(w.window_ends(0, self.until_us)[-8:]) - set(self.written(spark, name)))
+            len(set(w.window_ends(self.start_us, self.until_us)) - set(self.written(spark, name)))
             for name, w in self.workloads.items()
         )
 
@@ -117,8 +118,7 @@ class FleetProcess:
         found: list[str] = []
         for name, workload in self.workloads.items():
             written = self.written(spark, name)
-            start_us = round(workload.traffic.start_s * 1e6)
-            truth = workload.truth(start_us, max(written))
+            truth = workload.truth(self.start_us, max(written))
             found += [f"{name}: {line}" for line in differences(truth, written)]
         return found
 

@@ -52,12 +52,12 @@ class Launch:
     def run(self, console: Console, seconds: float | None = None) -> int:
         """Until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
         stop = threading.Event()
-        _on_signals(stop)
         conf = {key: _spark_text(value) for key, value in self.file.spark.conf.items()}
         spark = session(
             self.file.name or "slackwater", self.file.spark.master, self.file.spark.profile, conf
         )
         spark.sparkContext.setLogLevel("ERROR")
+        _on_signals(stop)  # after Spark has put its own handler, which would cancel all jobs
         frames = {name: self._build(spark, name) for name in self.file.queries}
         with self._fleet(spark) as fleet:
             for name, frame in frames.items():
@@ -67,6 +67,8 @@ class Launch:
             _show(fleet, console, stop, seconds)
             failures = fleet.failures
             console.print(fleet.status().table())
+            # What stopping interrupts would otherwise be reported as errors.
+            spark.sparkContext.setLogLevel("OFF")
         spark.stop()
         for name, error in failures.items():
             console.print(f"[red]{name} failed:[/] {error}", highlight=False)

@@ -117,6 +117,7 @@ class Measurement:
         _sleep_until(self.last_s)
         cpu, controller = meter.read() - cpu, self.fleet.controller_cpu_s() - controller
         drained = self._drain()
+        self.spark.sparkContext.setLogLevel("OFF")  # stopping interrupts batches; that is no error
         self.fleet.stop()
         return self._judge() | {
             "cpu_s": round(cpu, 3),

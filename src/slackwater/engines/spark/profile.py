@@ -22,7 +22,7 @@ class Setting:
     value: str
     where: Where  # Spark conf, flag of the driver's JVM, or done to the live session
     reason: str
-    small_only: bool = False  # pays for small batches, costs on large ones: not in "large"
+    in_large: bool = True  # False: pays for small batches only, so not in "large"
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -40,20 +40,6 @@ SETTINGS: tuple[Setting, ...] = (
         "false",
         "live",
         "Hadoop writes a .crc file beside each local file and forks a chmod for it too",
-    ),
-    Setting(
-        "no-file-checksums",
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled",
-        "false",
-        "conf",
-        "no checksum file beside each state file; LZ4 frames inside carry their own",
-    ),
-    Setting(
-        "fork-fast",
-        "-Djdk.lang.Process.launchMechanism",
-        "VFORK",
-        "jvm flag",
-        "the chmod that remains for each file starts without a helper process in between",
     ),
     Setting(
         "light-hadoop-conf",
@@ -91,22 +77,6 @@ SETTINGS: tuple[Setting, ...] = (
         "PySpark's progress bar asks for all stages five times a second",
     ),
     Setting(
-        "no-whole-stage",
-        "spark.sql.codegen.wholeStage",
-        "false",
-        "conf",
-        "the source text of each stage is generated anew in every batch",
-        small_only=True,
-    ),
-    Setting(
-        "no-codegen",
-        "spark.sql.codegen.factoryMode",
-        "NO_CODEGEN",
-        "conf",
-        "the same for projections and predicates",
-        small_only=True,
-    ),
-    Setting(
         "serial-gc",
         "-XX:+UseSerialGC",
         "",
@@ -119,7 +89,7 @@ SETTINGS: tuple[Setting, ...] = (
         "1",
         "jvm flag",
         "planning code is wide and rarely hot: the optimising compiler takes long to pay back",
-        small_only=True,
+        in_large=False,
     ),
 )
 
@@ -134,7 +104,7 @@ def settings_of(profile: str) -> tuple[Setting, ...]:
     """
     if profile == "stock":
         return ()
-    return tuple(s for s in SETTINGS if profile == "tuned" or not s.small_only)
+    return tuple(s for s in SETTINGS if profile == "tuned" or s.in_large)
 
 
 def spark_conf(settings: tuple[Setting, ...]) -> dict[str, str]:

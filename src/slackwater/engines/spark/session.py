@@ -40,8 +40,8 @@ def session(
     master
         Spark's master; otherwise ``SPARK_MASTER``, what is configured already, or ``local[*]``.
     profile
-        ``tuned`` for small batches, ``large`` keeps what pays from some 100,000 rows a batch on
-        (code generation and the optimising compiler), ``stock`` changes nothing.
+        ``tuned`` for small batches; ``large`` keeps the JVM's optimising compiler, for batches of
+        100,000 rows and more or sessions that live for hours; ``stock`` changes nothing.
     conf
         Spark configuration that wins over the profile.
 
