@@ -43,6 +43,8 @@ class AgentEvents:
     on_ready: Callable[[str], None]  # a query's first arrival
     on_progress: Callable[[str, dict[str, Any]], None]
     on_terminated: Callable[[str, str | None], None]  # run id, exception
+    # Asked when a query starts while a start is expected: its name in the fleet, and what to hold.
+    on_started: Callable[[str | None, str], tuple[str, QuerySpec | None]]
     named: dict[str, str] = field(default_factory=dict)  # run id → name in the fleet
 
 
@@ -70,7 +72,7 @@ class Agent:
         self._held: dict[str, Held] = {}
         self._specs: dict[str, QuerySpec] = {}
         self._closed = threading.Event()
-        self._expected: Callable[[str, str], QuerySpec | None] | None = None
+        self.expects_start = False  # whether the next query that starts is the fleet's
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
@@ -108,10 +110,6 @@ class Agent:
         if held is not None:
             held.gate.uninstall()
         self.link.send({"op": "gone", "query": name})
-
-    def expect_start(self, spec_for: Callable[[str, str], QuerySpec | None] | None) -> None:
-        """Hold the next query that starts: ``spec_for(name, id)`` tells what it is."""
-        self._expected = spec_for
 
     def _admit(self, spec: QuerySpec, held: Held) -> None:
         with self._lock:
@@ -201,10 +199,11 @@ class Agent:
     def _on_started(self, event: dict[str, Any]) -> None:
         """The query's thread waits for us here: put the gate on, then let it go."""
         try:
-            spec = self._expected(event["name"], event["id"]) if self._expected else None
-            if spec is not None:
-                self._events.named[event["runId"]] = spec.name
-                self._install_at_start(spec, event["id"])
+            if self.expects_start:
+                name, spec = self._events.on_started(event["name"], event["id"])
+                self._events.named[event["runId"]] = name
+                if spec is not None:
+                    self._install_at_start(spec, event["id"])
         finally:
             self._query_events.started()
 

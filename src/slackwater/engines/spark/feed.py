@@ -8,7 +8,6 @@ end offset in Spark's progress.
 
 import gc
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.feed_options import FeedOptions
+from slackwater.engines.spark.interpreter import use_this_interpreter
 from slackwater.traffic import Arrivals, Timeline, Traffic
 
 FORMAT = "slackwater-feed"
@@ -102,7 +102,7 @@ def feed(
 def load_feed(spark: SparkSession, options: FeedOptions) -> DataFrame:
     """The streaming DataFrame of a feed whose options are put together already."""
     options.payload()
-    _honour_interpreter(spark)
+    use_this_interpreter(spark)
     spark.dataSource.register(FeedSource)
     return spark.readStream.format(FORMAT).options(**options.texts()).load()
 
@@ -233,18 +233,6 @@ def read_knob(path: str | None) -> int | None:
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return rows if type(rows) is int and rows > 0 else None
-
-
-def _honour_interpreter(spark: SparkSession) -> None:
-    """Make the source's processes run on ``spark.pyspark.python``.
-
-    PySpark takes the interpreter from the environment alone when a session is built in Python,
-    and falls back to whatever ``python3`` is on the path, where Slackwater may not be installed.
-    """
-    context = spark.sparkContext
-    if "PYSPARK_PYTHON" not in os.environ:
-        configured = context.getConf().get("spark.pyspark.python", context.pythonExec)
-        context.pythonExec = str(configured)
 
 
 def _smallest(limit: ReadLimit, knob: int | None) -> int | None:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -93,6 +94,7 @@ class Fleet:
         self._starts_at_once = starts_at_once
         self._members: dict[str, Member] = {}
         self._start_lock = threading.Lock()
+        self._launching: Member  # while a start is under way, and under the lock
         self._closing = threading.Event()
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
@@ -102,7 +104,9 @@ class Fleet:
         )
         self._controller_kind = controller
         self._controller = self._start_controller()
-        self._events = AgentEvents(self._on_ready, self._on_progress, self._on_terminated)
+        self._events = AgentEvents(
+            self._on_ready, self._on_progress, self._on_terminated, self._on_started
+        )
         self._agent = Agent(spark, self.socket, self.knobs, self._events)
         self._await_controller(wanted=self._gated and not dry_run)
         self._restarter = Restarter(self._relaunch)
@@ -128,10 +132,11 @@ class Fleet:
             if name is not None:
                 self._refuse_duplicate(name)
                 writer = writer.queryName(name)
-            member = Member(QuerySpec(name or "", priority, max_wait or self.max_wait), "none")
-            check_spec(member.spec)
-            member.writer = writer
-            self._launch(member, deadlines)
+            found = deadlines or Deadlines()
+            spec = QuerySpec(name or "", priority, max_wait or self.max_wait, found)
+            check_spec(spec)
+            member = Member(spec, "none", writer)
+            self._launch(member)
         assert member.query is not None
         return member.query
 
@@ -303,38 +308,34 @@ class Fleet:
 
     # -- starting -------------------------------------------------------------------------------
 
-    def _launch(self, member: Member, deadlines: Deadlines | None = None) -> None:
+    def _launch(self, member: Member) -> None:
         """Start or restart a member's query; the agent puts the gate on as its thread begins."""
         assert member.writer is not None
-
-        def spec_for(query_name: str | None, query_id: str) -> QuerySpec | None:
-            name = query_name or f"query-{query_id[:8]}"
-            known = self._members.get(name)
-            if known is not None and known.gate == "source":
-                member.gate, member.spec = "source", known.spec
-                self._members[name] = member
-                return None
-            found = deadlines or member.spec.deadlines
-            spec = member.spec
-            member.spec = QuerySpec(name, spec.priority, spec.max_wait_s, found)
-            member.gate = "clock" if self.gate_kind == "clock" and self._gated else "none"
-            self._members[name] = member
-            return member.spec if member.gate == "clock" else None
-
-        self._agent.expect_start(spec_for)
+        self._launching = member
+        self._agent.expects_start = True
         try:
-            query = member.writer.start()
+            member.query = member.writer.start()
         finally:
-            self._agent.expect_start(None)
-        member.query = query
-        name = member.spec.name
-        self._events.named[query.runId] = name
+            self._agent.expects_start = False
         if member.gate != "clock":
             self._agent.add(member.spec)
         if member.gate == "none":
             member.ready.set()
-        if deadlines is None and not member.spec.deadlines.windows:
+        if not member.spec.deadlines.windows:
             self._discover_later(member)
+
+    def _on_started(self, query_name: str | None, query_id: str) -> tuple[str, QuerySpec | None]:
+        """The query being launched has begun: its name is known now, and how it is held."""
+        member, spec = self._launching, self._launching.spec
+        name = query_name or f"query-{query_id[:8]}"
+        known = self._members.get(name)
+        if known is not None and known.gate == "source":
+            member.gate, member.spec = "source", known.spec
+        else:
+            member.gate = "clock" if self.gate_kind == "clock" and self._gated else "none"
+            member.spec = replace(spec, name=name)
+        self._members[name] = member
+        return name, member.spec if member.gate == "clock" else None
 
     def _relaunch(self, member: Member) -> None:
         with self._start_lock:
@@ -343,9 +344,7 @@ class Fleet:
     def _discover_later(self, member: Member) -> None:
         """Windows are read from the running query's plan: the writer does not show its plan."""
         assert member.query is not None
-        found = discover_query(member.query)
-        spec = member.spec
-        member.spec = QuerySpec(spec.name, spec.priority, spec.max_wait_s, found)
+        member.spec = replace(member.spec, deadlines=discover_query(member.query))
         self._agent.add(member.spec)
 
     def _await_start_turn(self) -> None:

@@ -1,6 +1,5 @@
 """What the events of a feed carry: generators of columns, named ``module:Class``."""
 
-import importlib
 import json
 from functools import lru_cache
 from typing import Any, Protocol, cast
@@ -10,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slackwater.core.errors import UsageError
+from slackwater.core.loading import load_object
 
 
 class PayloadGenerator(Protocol):
@@ -32,14 +32,9 @@ def load_generator(name: str, arguments: str, seed: int) -> PayloadGenerator:
 
     >>> load_generator("collections:nothing", "{}", 1)
     Traceback (most recent call last):
-    slackwater.core.errors.UsageError: there is no payload generator 'collections:nothing'; \
-name it module:Class
+    slackwater.core.errors.UsageError: collections has no 'nothing'
     """
-    module, _, attribute = name.partition(":")
-    try:
-        build = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError):
-        raise UsageError(f"there is no payload generator '{name}'; name it module:Class") from None
+    build = load_object(name)
     try:
         return cast(PayloadGenerator, build(seed=seed, **_object(arguments)))
     except TypeError as error:

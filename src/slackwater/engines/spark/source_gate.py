@@ -9,7 +9,6 @@ The reader lives in a Python process of its own that Spark starts for each query
 to the controller directly and opens by itself when the lease is lost.
 """
 
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
+from slackwater.engines.spark.interpreter import use_this_interpreter
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.link import Link
 from slackwater.engines.spark.wire import Message
@@ -137,10 +137,3 @@ def gate(
         .load()
     )
     return source.union(df)
-
-
-def use_this_interpreter(spark: SparkSession) -> None:
-    """Where nobody chose an interpreter, Spark runs Python sources with whatever ``python3`` is."""
-    context: Any = getattr(spark, "sparkContext", None)
-    if context is not None and context.pythonExec == "python3":
-        context.pythonExec = sys.executable
