@@ -242,9 +242,8 @@ class Fleet:
     def status(self) -> FleetStatus:
         """Every query with its phase and figures; prints as a table, also in notebooks."""
         try:
-            answer = wire.ask(self.socket, "status", timeout_s=1.0)
-            known = {entry["spec"]["name"]: entry for entry in answer["queries"]}
-            controller = "open" if answer["open"] else "running"
+            known, is_open = self._ask_controller()
+            controller = "open" if is_open else "running"
         except SlackwaterError:
             known, controller = {}, "off: queries run as plain Spark"
         rows = tuple(
@@ -358,16 +357,21 @@ class Fleet:
         """Queries on their way to the first trigger, those that will be tried again included."""
         members = [m for m in self._members.values() if m.query is not None]
         if any(m.gate == "source" and not m.ready.is_set() for m in members):
-            self._ask_who_arrived()
+            with contextlib.suppress(SlackwaterError):
+                self._ask_controller()
         return [m for m in members if not m.ready.is_set()]
 
-    def _ask_who_arrived(self) -> None:
-        """A source gate arrives at the controller, not here."""
-        with contextlib.suppress(SlackwaterError):
-            for entry in wire.ask(self.socket, "status", timeout_s=1.0)["queries"]:
-                member = self._members.get(entry["spec"]["name"])
-                if member is not None and (entry["phase"] != "idle" or entry["admissions"]):
-                    member.ready.set()
+    def _ask_controller(self) -> tuple[dict[str, dict[str, Any]], bool]:
+        """What it knows of each query, and whether gates are open.
+
+        A source gate arrives there, not here, so this is also where it is seen to be ready.
+        """
+        answer = wire.ask(self.socket, "status", timeout_s=1.0)
+        known = {entry["spec"]["name"]: entry for entry in answer["queries"]}
+        for name, entry in known.items():
+            if name in self._members and (entry["phase"] != "idle" or entry["admissions"]):
+                self._members[name].ready.set()
+        return known, answer["open"]
 
     def _refuse_duplicate(self, name: str) -> None:
         known = self._members.get(name)
