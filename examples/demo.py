@@ -4,6 +4,7 @@
 """
 
 import argparse
+import contextlib
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from slackwater.bench.trial import Measurement, Trial
+from slackwater.core import SlackwaterError
 from slackwater.spark import Fleet, session
 
 
@@ -48,8 +50,9 @@ def watch(console: Console, fleet: Fleet, measurement: Measurement) -> tuple[Any
         while worker.is_alive():
             worker.join(timeout=0.5)
             status = fleet.status()
-            if status.controller == "running":
+            if any(query.phase != "stopped" for query in status.queries):
                 live.update(status.table())
+            with contextlib.suppress(SlackwaterError):  # the controller has ended
                 decisions = fleet.explain(last=5) or decisions
     return outcome, decisions
 

@@ -42,7 +42,8 @@ def _attempt(topic: str, check: Callable[[], str]) -> Finding:
 def _java() -> str:
     from slackwater.engines.spark.java import check_java
 
-    return str(check_java())
+    found = check_java()
+    return f"{found.text} ({found.executable})"
 
 
 def _clock_gate() -> str:

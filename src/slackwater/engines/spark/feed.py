@@ -32,6 +32,7 @@ from pyspark.sql.types import StructType
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.interpreter import use_this_interpreter
+from slackwater.engines.spark.source_process import end_quietly
 from slackwater.traffic import Arrivals, Timeline, Traffic
 
 FORMAT = "slackwater-feed"
@@ -197,6 +198,9 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.arrival:
             columns["arrival_time"] = _timestamps(arrivals.arrival_us[chunk])
         return pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
+
+    def stop(self) -> None:
+        end_quietly()
 
     @property
     def _timeline(self) -> Timeline:

@@ -205,12 +205,12 @@ class Fleet:
     @property
     def queries(self) -> dict[str, StreamingQuery]:
         """The queries that were started or held, by name."""
-        return {n: m.query for n, m in self._members.items() if m.query is not None}
+        return {m.spec.name: m.query for m in self._all() if m.query is not None}
 
     @property
     def failures(self) -> dict[str, str]:
         """First lines of the errors of the queries that failed, by name."""
-        return {n: m.error for n, m in self._members.items() if m.error is not None}
+        return {m.spec.name: m.error for m in self._all() if m.error is not None}
 
     def report_failure(self, name: str, error: str) -> None:
         """Keep a query that could not even be built in the status, with what went wrong."""
@@ -246,9 +246,7 @@ class Fleet:
             controller = "open" if is_open else "running"
         except SlackwaterError:
             known, controller = {}, "off: queries run as plain Spark"
-        rows = tuple(
-            query_status(name, member, known.get(name)) for name, member in self._members.items()
-        )
+        rows = tuple(query_status(m, known.get(m.spec.name)) for m in self._all())
         gate = f"{self.gate_kind} ({self.gate_reason})"
         return FleetStatus(self.name, self.policy, gate, controller, self.slots, rows)
 
@@ -264,7 +262,7 @@ class Fleet:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until no query is active, or for ``timeout_s``; whether all have ended."""
         until_s = time.monotonic() + (timeout_s if timeout_s is not None else float("inf"))
-        while any(member.active for member in self._members.values()):
+        while any(member.active for member in self._all()):
             if time.monotonic() >= until_s:
                 return False
             time.sleep(0.1)
@@ -284,7 +282,7 @@ class Fleet:
         if self._closing.is_set():
             return
         self._closing.set()
-        for member in list(self._members.values()):
+        for member in self._all():
             member.stopped = True
             if member.writer is not None and member.query is not None:
                 try:
@@ -355,7 +353,7 @@ class Fleet:
 
     def _starting(self) -> list[Member]:
         """Queries on their way to the first trigger, those that will be tried again included."""
-        members = [m for m in self._members.values() if m.query is not None]
+        members = [m for m in self._all() if m.query is not None]
         if any(m.gate == "source" and not m.ready.is_set() for m in members):
             with contextlib.suppress(SlackwaterError):
                 self._ask_controller()
@@ -372,6 +370,10 @@ class Fleet:
             if name in self._members and (entry["phase"] != "idle" or entry["admissions"]):
                 self._members[name].ready.set()
         return known, answer["open"]
+
+    def _all(self) -> list[Member]:
+        """A copy: queries come and go on other threads."""
+        return list(self._members.values())
 
     def _refuse_duplicate(self, name: str) -> None:
         known = self._members.get(name)

@@ -1,5 +1,6 @@
 """A gate's end of the wire: keeps the connection, hands out grants, watches the lease."""
 
+import contextlib
 import logging
 import select
 import socket
@@ -68,6 +69,10 @@ class Link:
 
     def close(self) -> None:
         self._closed.set()
+        with self._sending:
+            if self._connection is not None:
+                with contextlib.suppress(OSError):
+                    self._connection.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._thread.join(timeout=2 * wire.LEASE_S)
 
     # -- the thread -----------------------------------------------------------------------------

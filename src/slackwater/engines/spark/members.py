@@ -43,7 +43,7 @@ def first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "failed")
 
 
-def query_status(name: str, member: Member, known: dict[str, Any] | None) -> QueryStatus:
+def query_status(member: Member, known: dict[str, Any] | None) -> QueryStatus:
     metrics = QueryMetrics(**known["metrics"]) if known else QueryMetrics()
     if member.error is not None and not member.active:
         phase = "failed"
@@ -55,7 +55,7 @@ def query_status(name: str, member: Member, known: dict[str, Any] | None) -> Que
         phase = known["phase"] if known else "running"
     newest_s = metrics.max_event_s
     return QueryStatus(
-        name=name,
+        name=member.spec.name,
         phase=phase,
         gate=member.gate,
         priority=member.spec.priority,

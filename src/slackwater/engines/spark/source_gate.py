@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from slackwater.engines.spark.interpreter import use_this_interpreter
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.link import Link
+from slackwater.engines.spark.source_process import end_quietly
 from slackwater.engines.spark.wire import Message
 
 FORMAT = "slackwater-gate"
@@ -71,6 +72,7 @@ class GateReader(DataSourceStreamReader):
     def stop(self) -> None:
         if self._turnstile is not None:
             self._turnstile.close()
+        end_quietly()
 
 
 class _Turnstile:

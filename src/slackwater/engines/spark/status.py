@@ -36,31 +36,30 @@ class FleetStatus:
     slots: int
     queries: tuple[QueryStatus, ...]
 
-    COLUMNS = (
-        "query", "phase", "gate", "priority", "waited s", "batches", "rows/s", "lag rows", "lag s",
-        "batch s", "state rows", "restarts", "error",
-    )  # fmt: skip
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """The cells of the table, as text."""
-        return [
-            (
-                q.name,
-                q.phase,
-                q.gate,
-                f"{q.priority:g}",
-                f"{q.waited_s:.1f}",
-                str(q.batches),
-                _text(q.input_rate, ".0f"),
-                _text(q.lag_rows, ".0f"),
-                _text(q.lag_s, ".2f"),
-                _text(q.batch_s, ".3f"),
-                _text(q.state_rows, "d"),
-                str(q.restarts),
-                q.error or "",
-            )
-            for q in self.queries
-        ]
+    def columns(self) -> dict[str, list[str]]:
+        """The table as text, by column; columns that would say nothing are left out."""
+        queries = self.queries
+        found = {
+            "query": [q.name for q in queries],
+            "phase": [q.phase for q in queries],
+            "gate": [q.gate for q in queries],
+            "priority": [f"{q.priority:g}" for q in queries],
+            "waited s": [f"{q.waited_s:.1f}" for q in queries],
+            "batches": [str(q.batches) for q in queries],
+            "rows/s": [_text(q.input_rate, ".0f") for q in queries],
+            "lag rows": [_text(q.lag_rows, ".0f") for q in queries],
+            "lag s": [_text(q.lag_s, ".2f") for q in queries],
+            "batch s": [_text(q.batch_s, ".2f") for q in queries],
+            "state rows": [_text(q.state_rows, "d") for q in queries],
+            "restarts": [str(q.restarts) if q.restarts else "" for q in queries],
+            "error": [q.error or "" for q in queries],
+        }
+        optional = {"gate", "priority", "restarts", "error"}
+        return {
+            name: cells
+            for name, cells in found.items()
+            if name not in optional or len(set(cells)) > 1 or (name != "gate" and _tells(cells))
+        }
 
     @property
     def title(self) -> str:
@@ -74,9 +73,11 @@ class FleetStatus:
         from rich.table import Table
 
         table = Table(title=self.title, title_justify="left")
-        for index, column in enumerate(self.COLUMNS):
-            table.add_column(column, justify="left" if index < 3 else "right", overflow="fold")
-        for row in self.rows():
+        columns = self.columns()
+        for name in columns:
+            left = name in ("query", "phase", "gate", "error")
+            table.add_column(name, justify="left" if left else "right", overflow="fold")
+        for row in zip(*columns.values(), strict=True):
             table.add_row(*row)
         return table
 
@@ -91,13 +92,18 @@ class FleetStatus:
         return text.rstrip()
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(column)}</th>" for column in self.COLUMNS)
+        columns = self.columns()
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows()
+            for row in zip(*columns.values(), strict=True)
         )
         title = escape(self.title)
         return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _tells(cells: list[str]) -> bool:
+    return any(cell not in ("", "1") for cell in cells)
 
 
 def _text(value: float | None, form: str) -> str:
