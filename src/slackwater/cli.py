@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -220,6 +221,8 @@ def main() -> None:
         handlers=[RichHandler(console=Console(stderr=True), show_path=False)],
     )
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # modules of the user's are named from where they stand
     try:
         app()
     except SlackwaterError as error:

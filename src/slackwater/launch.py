@@ -43,9 +43,9 @@ class Launch:
         self.file = file
         self.folder = folder
         self.dry_run = dry_run
-        policies.load(file.policy, **file.parameters)
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
+        policies.load(file.policy, **file.parameters)
         # All names are looked up before Spark is started: a typo should not cost ten seconds.
         self._functions = {name: _function(name, q) for name, q in file.queries.items()}
 

@@ -15,6 +15,8 @@ from pyspark.sql import functions as F
 from slackwater.core import Admission, SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.policies import Policy
+from slackwater.traffic import Traffic
+from slackwater.workloads.ysb import Ysb
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.spark
@@ -352,6 +354,28 @@ def test_deadlines_are_discovered(
     (window,) = spec["deadlines"]["windows"]
     assert (window["kind"], window["size_s"]) == ("tumbling", 2.0)
     assert spec["deadlines"]["inputs"][0]["watermark_delay_s"] == 1.0
+
+
+class Sips(Policy):
+    """Lets queries read a few rows at a time."""
+
+    name = "sips"
+
+    def _rank(self, waiting, snapshot):  # type: ignore[no-untyped-def]
+        return (Admission(q.name, "a sip", row_limit=250) for q in waiting)
+
+
+def test_a_policy_limits_the_rows_of_each_batch(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("tests.engines.spark.test_fleet:Sips")
+    traffic = Traffic(start_s=1.7e9, stop_s=1.7e9 + 3, rate="1000", seed=5)
+    frame = Ysb(traffic=traffic).query(spark, knob=fleet.knobs.path("sipping"))
+    query = fleet.start(frame.writeStream.format("noop"), name="sipping")
+    eventually(lambda: sum(p.numInputRows for p in query.recentProgress) == 3000, limit_s=90)
+    sizes = [p.numInputRows for p in query.recentProgress if p.numInputRows]
+    assert max(sizes) <= 250
+    assert len(sizes) >= 12
 
 
 def test_auto_says_which_gate_and_why(make_fleet: Callable[..., Fleet]) -> None:
