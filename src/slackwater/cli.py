@@ -27,7 +27,8 @@ app = typer.Typer(
 bench = typer.Typer(help="Measure: policies against each other, the gates, the session profile.")
 app.add_typer(bench, name="bench", no_args_is_help=True)
 
-console = Console()
+# Tables go to files and pipes in full width.
+console = Console(width=None if sys.stdout.isatty() else 180)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result here.")]
 FleetName = Annotated[
@@ -199,8 +200,8 @@ def ysb(
 
 @bench.command()
 def gate(
-    rounds: Annotated[int, typer.Option(min=1)] = 5,
-    seconds: Annotated[float, typer.Option(help="Of one query in one round.")] = 6.0,
+    rounds: Annotated[int, typer.Option(min=1)] = 10,
+    seconds: Annotated[float, typer.Option(help="Of one query in one round.")] = 4.0,
     queries: Annotated[int, typer.Option(min=1, help="Started at once to see memory.")] = 40,
     json_file: JsonFile = None,
 ) -> None:

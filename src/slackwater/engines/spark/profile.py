@@ -56,13 +56,6 @@ SETTINGS: tuple[Setting, ...] = (
         "re-planning between stages costs more than it can save on a small batch",
     ),
     Setting(
-        "no-plan-strings",
-        "spark.sql.maxPlanStringLength",
-        "0",
-        "conf",
-        "no plan is printed to a string for listeners in every batch",
-    ),
-    Setting(
         "no-ui",
         "spark.ui.enabled",
         "false",
