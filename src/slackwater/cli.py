@@ -121,22 +121,28 @@ def doctor(json_file: JsonFile = None) -> None:
 @app.command()
 def adopt(
     checkpoint: Annotated[str, typer.Argument(help="Of a stopped plain query.")],
-    copy: Annotated[str, typer.Argument(help="New folder for the converted copy.")],
+    copy: Annotated[
+        str | None, typer.Argument(help="New folder for the copy; default: CHECKPOINT-gated.")
+    ] = None,
 ) -> None:
     """Convert a copy of a plain checkpoint so that a source-gated query resumes from it."""
     from slackwater.engines.spark import checkpoint as checkpoints
 
+    copy = copy or f"{checkpoint.rstrip('/')}-gated"
     console.print(str(checkpoints.adopt(checkpoint, copy)), highlight=False)
 
 
 @app.command()
 def release(
     checkpoint: Annotated[str, typer.Argument(help="Of a stopped source-gated query.")],
-    copy: Annotated[str, typer.Argument(help="New folder for the converted copy.")],
+    copy: Annotated[
+        str | None, typer.Argument(help="New folder for the copy; default: CHECKPOINT-plain.")
+    ] = None,
 ) -> None:
     """Convert a copy of a source-gated checkpoint so that plain Spark resumes from it."""
     from slackwater.engines.spark import checkpoint as checkpoints
 
+    copy = copy or f"{checkpoint.rstrip('/')}-plain"
     console.print(str(checkpoints.release(checkpoint, copy)), highlight=False)
 
 

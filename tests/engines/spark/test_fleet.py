@@ -5,6 +5,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 
 import psutil
@@ -397,6 +398,7 @@ def test_wrong_usage_is_told_in_one_line(
         lambda: fleet.start(rate(spark).writeStream.format("noop"), name="q"),
         lambda: fleet.start(rate(spark).writeStream.format("noop"), name="p", priority=-1),
         lambda: fleet.gate(spark.range(3), "batch"),
+        lambda: fleet.gate(reduce(DataFrame.union, [rate(spark) for _ in range(4)]), "wide"),
     ):
         with pytest.raises(UsageError) as caught:
             mistake()

@@ -184,7 +184,13 @@ class Fleet:
         if not df.isStreaming:
             raise UsageError(f"{name}: a batch DataFrame cannot be gated; read it with readStream")
         self._refuse_duplicate(name)
-        spec = QuerySpec(name, priority, max_wait or self.max_wait, deadlines or discover(df))
+        found = discover(df)
+        if len(found.inputs) > source_gate.MOST_OTHER_SOURCES:
+            raise UsageError(
+                f"{name} has {len(found.inputs)} sources; Spark asks the gate first only beside "
+                f"{source_gate.MOST_OTHER_SOURCES} others: use the clock gate (fleet.start)"
+            )
+        spec = QuerySpec(name, priority, max_wait or self.max_wait, deadlines or found)
         check_spec(spec)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)

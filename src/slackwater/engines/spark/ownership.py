@@ -37,12 +37,12 @@ def _check_inputs(checkpoint: Path, name: str, frame: DataFrame, gated: bool) ->
     if entry.gated and not gated:
         raise UsageError(
             f"{name}: checkpoint {checkpoint} was written with the source gate; "
-            f"convert a copy: slackwater release {checkpoint} NEW"
+            f"convert a copy: slackwater release {checkpoint}"
         )
     if gated and not entry.gated:
         raise UsageError(
             f"{name}: checkpoint {checkpoint} was written without the source gate; "
-            f"convert a copy: slackwater adopt {checkpoint} NEW"
+            f"convert a copy: slackwater adopt {checkpoint}"
         )
     before, now = len(entry.offsets) - gated, len(discover(frame).inputs)
     if before != now:

@@ -27,6 +27,8 @@ from slackwater.engines.spark.wire import Message
 
 FORMAT = "slackwater-gate"
 OFFSET = {"g": 0}
+# Spark keeps the sources of a batch in a Scala map, which keeps its order for up to four entries.
+MOST_OTHER_SOURCES = 3
 CONNECT_S = 0.5  # how long the first trigger waits for a controller before it runs unheld
 
 
