@@ -3,6 +3,7 @@
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 from slackwater.engines.spark.members import Member, first_line
@@ -60,11 +61,17 @@ class Restarter:
             if member.stopped or self._closing.is_set():
                 continue
             try:
-                self._launch(member)
                 member.error = None
-                # One at a time: the machine was too busy for several before.
-                member.ready.wait(START_LIMIT_S)
+                self._launch(member)
+                self._await_outcome(member)
             except Exception as error:
                 member.error = first_line(str(error))
                 member.ready.set()
                 log.error("%s could not be started again: %s", name, member.error)
+
+    def _await_outcome(self, member: Member) -> None:
+        """One at a time: the machine was too busy for several before."""
+        until_s = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < until_s and not self._closing.is_set():
+            if member.ready.wait(0.05) or member.error is not None:
+                return
