@@ -203,8 +203,8 @@ def test_source_has_the_columns_of_the_generator(clock: SimpleNamespace):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"generator": "nowhere:Nothing"}, "no payload generator"),
-        ({"generator": "json"}, "no payload generator"),
+        ({"generator": "nowhere:Nothing"}, "no module named 'nowhere'"),
+        ({"generator": "json"}, "not of the form module:attribute"),
         ({"arguments": {"colour": 3}}, "refuses its arguments"),
         ({"rate": "fast"}, "names no rate"),
         ({"delays": "slow"}, "names no network delays"),
