@@ -150,7 +150,7 @@ def bench(
     ]
     results = run_arms(specs, repeats, Console(stderr=True))
     summary = summarise(results, baseline=STOCK if STOCK in results else specs[0].name)
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 180)
     console.print(cost_table(summary, rows=rows, queries=queries))
     if phases:
         console.print(phases_table(results), threads_table(results))

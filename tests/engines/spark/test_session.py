@@ -222,6 +222,39 @@ def test_a_stock_session_is_untouched_and_own_conf_wins() -> None:
     assert facts["crc"]
 
 
+REPLACE = """
+import json, tempfile
+from pathlib import Path
+from slackwater.engines.spark.session import session
+spark = session(master="local[1]")
+jvm = spark._jvm
+hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+folder = tempfile.mkdtemp()
+file = jvm.org.apache.hadoop.fs.Path("file://" + folder + "/7.delta")
+local = file.getFileSystem(hadoop)
+local.setWriteChecksum(True)  # as stock Spark left it
+old = local.create(file)
+old.write(65)
+old.close()
+local.setWriteChecksum(False)
+assert Path(folder, ".7.delta.crc").exists()
+create = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create
+new = create(file.getParent(), hadoop).createAtomic(file, True)
+new.write(66)
+new.close()
+names = sorted(path.name for path in Path(folder).iterdir())
+reader = local.open(file)
+print(json.dumps([names, reader.read()]))
+"""
+
+
+@pytest.mark.spark
+def test_a_batch_that_is_redone_replaces_its_state_file() -> None:
+    names, content = answer_of(REPLACE)
+    assert names == ["7.delta"]  # no temporary file left, and no .crc that fits the old content
+    assert content == 66
+
+
 CONFLICT = """
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.session import session
@@ -239,7 +272,7 @@ except UsageError as error:
 def test_a_running_session_with_other_settings_is_named() -> None:
     message = answer_of(CONFLICT)
     assert "already runs in this process" in message
-    assert "-XX:+UseSerialGC" in message
+    assert "-XX:TieredStopAtLevel=1" in message
     assert "spark.ui.enabled=false" in message
     assert "\n" not in message
     assert "spark.sql.adaptive.enabled" not in message  # this one can be changed at any time

@@ -35,6 +35,14 @@ SETTINGS: tuple[Setting, ...] = (
         "the default forks several processes for every small checkpoint file; same rename commit",
     ),
     Setting(
+        "hadoop-files",
+        "spark.hadoop.fs.file.impl",
+        "org.apache.hadoop.fs.LocalFileSystem",
+        "conf",
+        "not for speed: Hive's proxy for it cannot replace a file, so a batch redone after a crash"
+        " would keep the state of its first attempt; needed with checkpoint-files",
+    ),
+    Setting(
         "no-crc-files",
         "LocalFileSystem.setWriteChecksum",
         "false",
@@ -60,7 +68,7 @@ SETTINGS: tuple[Setting, ...] = (
         "spark.ui.enabled",
         "false",
         "conf",
-        "no web page, and no listener that keeps its tables",
+        "one server with its port and threads less; saves start-up, nothing measurable per batch",
     ),
     Setting(
         "no-console-bar",
@@ -68,13 +76,6 @@ SETTINGS: tuple[Setting, ...] = (
         "false",
         "conf",
         "PySpark's progress bar asks for all stages five times a second",
-    ),
-    Setting(
-        "serial-gc",
-        "-XX:+UseSerialGC",
-        "",
-        "jvm flag",
-        "a small heap of short-lived objects needs no concurrent marking and no barriers",
     ),
     Setting(
         "quick-compiler",
