@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-bench = typer.Typer(help="Measure: policies against each other, the gates, the session profile.")
+bench = typer.Typer(help="Measure: policies against each other; what the gates cost.")
 app.add_typer(bench, name="bench", no_args_is_help=True)
 
 # Tables go to files and pipes in full width.
@@ -200,8 +200,11 @@ def ysb(
     )
     console.print(table(result))
     _write_json(json_file, result)
-    if any(run["windows"]["wrong"] for run in result["runs"]):
+    windows = [run["windows"] for run in result["runs"]]
+    if any(counts["wrong"] for counts in windows):
         raise SlackwaterError("some windows differ from the ground truth")
+    if any(counts["emitted"] < counts["expected"] for counts in windows):
+        raise SlackwaterError("some windows did not come before the time limit: overloaded")
 
 
 @bench.command()

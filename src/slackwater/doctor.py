@@ -20,7 +20,7 @@ class Finding:
     detail: str  # what was found, or what to do
 
 
-def examine(start_spark: bool = True) -> Iterator[Finding]:
+def examine() -> Iterator[Finding]:
     """All checks, cheap ones first."""
     yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0])
     yield Finding("pyspark", version("pyspark").startswith("4.3"), version("pyspark"))
@@ -28,8 +28,7 @@ def examine(start_spark: bool = True) -> Iterator[Finding]:
     yield Finding("cores", True, str(len(os.sched_getaffinity(0))))
     yield _attempt("control sockets", lambda: str(wire.runtime_dir()))
     yield Finding("policies", True, ", ".join(policies.names()))
-    if start_spark:
-        yield _attempt("clock gate", _clock_gate)
+    yield _attempt("clock gate", _clock_gate)
 
 
 def _attempt(topic: str, check: Callable[[], str]) -> Finding:

@@ -127,6 +127,8 @@ class Launch:
                 raise UsageError(
                     f"{name}: the source gate needs a DataFrame; return it instead of a writer"
                 )
+            else:
+                claim(checkpoint, name)
             writer = built.option("checkpointLocation", str(checkpoint))
             fleet.start(writer, name=name, **keys)  # type: ignore[arg-type]
         except UsageError:

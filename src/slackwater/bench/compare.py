@@ -13,7 +13,7 @@ from rich.table import Table
 
 from slackwater import policies
 from slackwater.bench.statistics import summary
-from slackwater.bench.trial import DRAIN_LIMIT_S, Trial
+from slackwater.bench.trial import DRAIN_LIMIT_S, START_LIMIT_S, Trial
 from slackwater.core.errors import EngineError
 
 # Arms that are not a policy with our session: Spark itself, as it comes and as an expert tunes it.
@@ -61,7 +61,7 @@ def compare(
 
 def run_apart(trial: Trial) -> dict[str, Any]:
     """One trial in a process of its own."""
-    limit_s = 240 + 5 * trial.queries + trial.warmup_s + trial.seconds + DRAIN_LIMIT_S
+    limit_s = 120 + START_LIMIT_S + trial.warmup_s + trial.seconds + DRAIN_LIMIT_S
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         command = [sys.executable, "-m", "slackwater.bench.trial", str(out)]

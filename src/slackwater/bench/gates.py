@@ -17,12 +17,14 @@ from pyspark.sql import functions as F
 from rich.table import Table
 
 from slackwater.bench.cpu import CpuMeter
+from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.observer import Progress, instant_s, ran_a_batch
 from slackwater.engines.spark.session import session
 
 KINDS = ("none", "clock", "source")
 WARMUP_BATCHES = 8  # of each query, not counted
+START_LIMIT_S = 120.0
 ALWAYS = 1000  # slots: every arrival is granted at once
 
 
@@ -82,7 +84,10 @@ def _batches(spark: SparkSession, kind: str, seconds: float) -> dict[str, float]
     with Fleet(spark, "fcfs", gate=kind, slots=ALWAYS) as fleet:  # type: ignore[arg-type]
         fleet.on_progress(lambda _, progress: progresses.append(progress))
         _start(fleet, kind, "q", _frame(spark))
+        until_s = time.monotonic() + START_LIMIT_S
         while len(progresses) < WARMUP_BATCHES:
+            if time.monotonic() > until_s or fleet.failures:
+                raise EngineError(f"gate {kind}: the query does not run: {fleet.failures}")
             time.sleep(0.02)
         meter = CpuMeter()
         cpu_s, controller_s = meter.read(), fleet.controller_cpu_s()
@@ -91,6 +96,10 @@ def _batches(spark: SparkSession, kind: str, seconds: float) -> dict[str, float]
         last, took_s = len(progresses), time.monotonic() - begin_s
         cpu_s, controller_s = meter.read() - cpu_s, fleet.controller_cpu_s() - controller_s
         count = last - first
+        if count < 2:
+            raise EngineError(
+                f"gate {kind}: {count} batches in {seconds:g} s are too few; use more"
+            )
     return {
         "batches": count,
         "batches_per_s": count / took_s,

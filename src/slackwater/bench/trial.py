@@ -108,7 +108,8 @@ class Measurement:
     def result(self) -> dict[str, Any]:
         for name, workload in self.workloads.items():
             self._start(name, workload)
-        self.fleet.wait_ready(START_LIMIT_S)
+        if not self.fleet.wait_ready(START_LIMIT_S):
+            raise EngineError(f"not all queries started within {START_LIMIT_S:.0f} s")
         self.first_s = max(self.start_s, time.time()) + self.trial.warmup_s
         self.last_s = self.first_s + self.trial.seconds
         meter = CpuMeter()

@@ -68,7 +68,9 @@ class Controller:
         waiting = tuple(q.name for q in snapshot.waiting)
         running = tuple(q.name for q in snapshot.running)
         for admission in schedule.admissions:
-            state = states[admission.query]
+            state = states.get(admission.query)
+            if state is None:  # a policy made it up; the enforcer passes it over as well
+                continue
             self.decisions.append(
                 Decision(
                     at_s=snapshot.now_s,

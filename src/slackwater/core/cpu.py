@@ -10,9 +10,9 @@ def process_cpu_s() -> float:
     return times.user + times.system
 
 
-def thread_cpu_s(thread_id: int | None, process_id: int | None = None) -> float:
-    """Time on a CPU of one thread (by its native id); 0 when it has gone."""
-    path = Path(f"/proc/{process_id or os.getpid()}/task/{thread_id}/schedstat")
+def thread_cpu_s(thread_id: int | None) -> float:
+    """Time on a CPU of one thread of this process (by its native id); 0 when it has gone."""
+    path = Path(f"/proc/self/task/{thread_id}/schedstat")
     try:
         return int(path.read_text().split()[0]) / 1e9
     except (OSError, ValueError, IndexError):

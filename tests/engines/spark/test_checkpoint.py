@@ -285,7 +285,8 @@ def test_rewritten_files_keep_no_checksum(checkpoint: Path, tmp_path: Path) -> N
     original = tmp_path / "original"
     shutil.copytree(checkpoint, original)
     (original / "offsets" / "0.crc").write_text("a checksum as Spark's own manager writes it")
-    assert (original / "offsets" / ".0.crc").exists()  # Hadoop's
+    for log in ("offsets", "sources/0"):
+        (original / log / ".0.crc").write_text("a checksum as Hadoop's local file system writes it")
     adopt(original, tmp_path / "held")
     held = {path.name for path in (tmp_path / "held" / "offsets").iterdir()}
     assert not {name for name in held if name.endswith(".crc")}

@@ -43,8 +43,9 @@ class AgentEvents:
     on_ready: Callable[[str], None]  # a query's first arrival
     on_progress: Callable[[str, dict[str, Any]], None]
     on_terminated: Callable[[str, str | None], None]  # run id, exception
-    # Asked when a query starts while a start is expected: its name in the fleet, and what to hold.
-    on_started: Callable[[str | None, str], tuple[str, QuerySpec | None]]
+    # Asked when a query starts, with its name and id: its name in the fleet, and what to hold.
+    on_started: Callable[[str | None, str], tuple[str | None, QuerySpec | None]]
+    on_refused: Callable[[str, str], None]  # a clock gate could not be put on: name and why
     named: dict[str, str] = field(default_factory=dict)  # run id → name in the fleet
 
 
@@ -72,7 +73,6 @@ class Agent:
         self._held: dict[str, Held] = {}
         self._specs: dict[str, QuerySpec] = {}
         self._closed = threading.Event()
-        self.expects_start = False  # whether the next query that starts is the fleet's
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
@@ -129,7 +129,7 @@ class Agent:
                     held.gate.close(self._specs[name].max_wait_s)
                 else:
                     held.waiting = False
-                    held.gate.open()
+                    _open(name, held.gate)
             specs = list(self._specs.values())
         for spec in specs if holds else ():
             self.link.send(spec_message(spec))
@@ -182,6 +182,8 @@ class Agent:
         event = json.loads(jevent.json())
         if "progress" in event:
             self._on_progress(event["progress"])
+        elif "name" not in event and "timestamp" in event:
+            self._on_idle(event["runId"])
         elif "exception" in event or "errorClassOnException" in event:
             self._events.on_terminated(event["runId"], event.get("exception"))
         elif "name" in event:
@@ -196,14 +198,20 @@ class Agent:
             self.link.send({"op": "done", "query": name, "at": batch_end_s(progress)})
         self._events.on_progress(name, progress)
 
+    def _on_idle(self, run_id: str) -> None:
+        """A trigger found nothing to do: a source-gated query has no other way to say so."""
+        name = self._events.named.get(run_id)
+        if name is not None and name not in self._held:
+            self.link.send({"op": "done", "query": name})
+
     def _on_started(self, event: dict[str, Any]) -> None:
         """The query's thread waits for us here: put the gate on, then let it go."""
         try:
-            if self.expects_start:
-                name, spec = self._events.on_started(event["name"], event["id"])
+            name, spec = self._events.on_started(event["name"], event["id"])
+            if name is not None:
                 self._events.named[event["runId"]] = name
-                if spec is not None:
-                    self._install_at_start(spec, event["id"])
+            if spec is not None:
+                self._install_at_start(spec, event["id"])
         finally:
             self._query_events.started()
 
@@ -215,10 +223,18 @@ class Agent:
         try:
             gate.install_at_start(execution_of(query))
         except ClockGateUnavailable as error:
-            log.warning("%s: not held: %s", spec.name, error)
+            self._events.on_refused(spec.name, str(error))
             self.add(spec)
             return
         self._admit(spec, Held(gate, starting=True))
+
+
+def _open(name: str, gate: ClockGate) -> None:
+    """One gate that cannot be opened (its query is ending) must not keep the others shut."""
+    try:
+        gate.open()
+    except Exception:
+        log.exception("the gate of %s could not be opened", name)
 
 
 def slim(progress: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ on a queue and then waits for a permit, at most ``max_wait``. With the wait set 
 open and the query runs as plain Spark.
 """
 
+import time
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,6 +19,7 @@ _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _CLOCK = "org.apache.spark.util.Clock"
 _EXECUTOR = f"{_RUNTIME}.ProcessingTimeExecutor"
 _SEMAPHORE = "java.util.concurrent.Semaphore"
+INITIALISE_LIMIT_S = 60.0
 
 
 class ClockGateUnavailable(EngineError):
@@ -64,6 +66,12 @@ class ClockGate:
     def install(self, query: StreamingQuery) -> None:
         """Take over a query that runs; it is held from its next trigger on."""
         self._execution = execution_of(query._jsq)
+        check_trigger(self._execution)
+        until_s = time.monotonic() + INITIALISE_LIMIT_S
+        while self._execution.triggerExecutor() is None:  # its sources are being made
+            if time.monotonic() >= until_s or not query.isActive:
+                raise ClockGateUnavailable(f"query {self.name!r} has not begun; is it active?")
+            time.sleep(0.01)
         self._install_loop_clock()
 
     def install_at_start(self, execution: JavaObject) -> None:
@@ -112,7 +120,9 @@ class ClockGate:
                 "only processing-time triggers (the default)"
             )
         interval_ms = executor.processingTimeTrigger().intervalMs()
-        clock = self._asap_clock() if interval_ms == 0 else self._interval_clock(executor.clock())
+        # Not the executor's clock: of a query held from its start, that is the gate's own.
+        original = self._execution.triggerClock()
+        clock = self._asap_clock() if interval_ms == 0 else self._interval_clock(original)
         self._set_field(executor, _EXECUTOR, "clock", clock)
 
     def _set_field(self, target: JavaObject, owner: str, name: str, value: JavaObject) -> None:
@@ -148,8 +158,11 @@ class ClockGate:
             _SEMAPHORE, "tryAcquire", handles.bool, handles.long, unit, of=self._permits
         )
         acquire = handles.insert(acquire, 1, handles.java.util.concurrent.TimeUnit.MILLISECONDS)
-        acquire = handles.collect(acquire, handles.number(self._hold_ms))
-        whole = handles.then(drain, self._report("arrive"), acquire, self._now())
+        # How long to wait is read before the arrival is reported: who handles the report may find
+        # the gate open and not grant, so the gate must not be closed in between.
+        report = handles.ignoring(self._report("arrive"), handles.long)
+        wait = handles.collect(handles.then(report, acquire), handles.number(self._hold_ms))
+        whole = handles.then(drain, wait, self._now())
         # Interrupted means stopped: the loop sees that for itself as soon as the clock returns.
         return handles.on_interrupt(whole, self._now())
 

@@ -22,7 +22,7 @@ from slackwater.engines.spark.agent import Agent, AgentEvents
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
 from slackwater.engines.spark.discovery import discover, discover_query
 from slackwater.engines.spark.knobs import Knobs
-from slackwater.engines.spark.members import Member, check_spec, query_status
+from slackwater.engines.spark.members import Member, check_spec, first_line, query_status
 from slackwater.engines.spark.restarts import START_LIMIT_S, Restarter
 from slackwater.engines.spark.status import FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
@@ -94,18 +94,24 @@ class Fleet:
         self._starts_at_once = starts_at_once
         self._members: dict[str, Member] = {}
         self._start_lock = threading.Lock()
-        self._launching: Member  # while a start is under way, and under the lock
+        self._launching: Member | None = None  # while a start is under way, under the lock
         self._closing = threading.Event()
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
+        wire.refuse_if_answered(self.socket, self.name)
         self.knobs = Knobs(wire.runtime_dir() / f"{self.name}.knobs")
+        self.knobs.forget_all()
         self._settings = ControllerSettings(
             str(self.socket), policy, self.slots, dry_run, parameters or {}
         )
         self._controller_kind = controller
         self._controller = self._start_controller()
         self._events = AgentEvents(
-            self._on_ready, self._on_progress, self._on_terminated, self._on_started
+            self._on_ready,
+            self._on_progress,
+            self._on_terminated,
+            self._on_started,
+            self._on_refused,
         )
         self._agent = Agent(spark, self.socket, self.knobs, self._events)
         self._await_controller(wanted=self._gated and not dry_run)
@@ -127,13 +133,18 @@ class Fleet:
         A few queries start at once, others wait here for their turn. If the query fails because a
         Python process of one of its sources was lost, it is started again from its checkpoint.
         """
+        known = self._members.get(name or "")
+        if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
+            raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
         self._await_start_turn()
         with self._start_lock:
             if name is not None:
                 self._refuse_duplicate(name)
                 writer = writer.queryName(name)
             found = deadlines or Deadlines()
-            spec = QuerySpec(name or "", priority, max_wait or self.max_wait, found)
+            spec = QuerySpec(
+                name or "", priority, self.max_wait if max_wait is None else max_wait, found
+            )
             check_spec(spec)
             member = Member(spec, "none", writer)
             self._launch(member)
@@ -155,14 +166,18 @@ class Fleet:
         name = name or query.name or f"query-{query.id[:8]}"
         self._refuse_duplicate(name)
         found = deadlines or discover_query(query)
-        spec = QuerySpec(name, priority, max_wait or self.max_wait, found)
+        spec = QuerySpec(name, priority, self.max_wait if max_wait is None else max_wait, found)
         check_spec(spec)
         held = self.gate_kind == "clock" and self._gated
         member = Member(spec, "clock" if held else "none", query=query)
         self._members[name] = member
         self._events.named[query.runId] = name
         if held:
-            self._agent.hold(spec, query)
+            try:
+                self._agent.hold(spec, query)
+            except SlackwaterError:
+                del self._members[name], self._events.named[query.runId]
+                raise
         else:
             self._agent.add(spec)
             member.ready.set()
@@ -190,7 +205,9 @@ class Fleet:
                 f"{name} has {len(found.inputs)} sources; Spark asks the gate first only beside "
                 f"{source_gate.MOST_OTHER_SOURCES} others: use the clock gate (fleet.start)"
             )
-        spec = QuerySpec(name, priority, max_wait or self.max_wait, deadlines or found)
+        spec = QuerySpec(
+            name, priority, self.max_wait if max_wait is None else max_wait, deadlines or found
+        )
         check_spec(spec)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)
@@ -205,7 +222,14 @@ class Fleet:
 
     def release(self, name: str) -> None:
         """Take a query out of the fleet; it goes on as plain Spark."""
-        self._members.pop(name)
+        member = self._members.get(name)
+        if member is None:
+            raise UsageError(f"the fleet has no query named {name!r}")
+        if member.gate == "source":
+            raise UsageError(f"{name} is gated by its source: stop it, `slackwater release` it")
+        del self._members[name]
+        if member.query is not None:
+            self._events.named.pop(member.query.runId, None)
         self._agent.remove(name)
 
     @property
@@ -220,7 +244,7 @@ class Fleet:
 
     def report_failure(self, name: str, error: str) -> None:
         """Keep a query that could not even be built in the status, with what went wrong."""
-        failed = Member(QuerySpec(name), "none", error=error.splitlines()[0] if error else "failed")
+        failed = Member(QuerySpec(name), "none", error=first_line(error), ended=True)
         self._members[name] = failed
 
     # -- control and view -----------------------------------------------------------------------
@@ -268,7 +292,7 @@ class Fleet:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until no query is active, or for ``timeout_s``; whether all have ended."""
         until_s = time.monotonic() + (timeout_s if timeout_s is not None else float("inf"))
-        while any(member.active for member in self._all()):
+        while not all(member.ended for member in self._all()):
             if time.monotonic() >= until_s:
                 return False
             time.sleep(0.1)
@@ -288,6 +312,7 @@ class Fleet:
         if self._closing.is_set():
             return
         self._closing.set()
+        self._restarter.close()
         for member in self._all():
             member.stopped = True
             if member.writer is not None and member.query is not None:
@@ -295,7 +320,6 @@ class Fleet:
                     member.query.stop()
                 except Exception as error:
                     log.warning("%s did not stop cleanly: %s", member.spec.name, error)
-        self._restarter.close()
         self._agent.close()
         self._controller.close()
         self.knobs.clear()
@@ -315,21 +339,43 @@ class Fleet:
         """Start or restart a member's query; the agent puts the gate on as its thread begins."""
         assert member.writer is not None
         self._launching = member
-        self._agent.expects_start = True
         try:
             member.query = member.writer.start()
         finally:
-            self._agent.expects_start = False
+            self._launching = None
+        if member.query.runId not in self._events.named:
+            # The start was handled too late to be held before its first trigger: do it now.
+            name, spec = self._register(member, member.query.name, member.query.id)
+            self._events.named[member.query.runId] = name
+            if spec is not None:
+                self._agent.hold(spec, member.query)
         if member.gate != "clock":
             self._agent.add(member.spec)
         if member.gate == "none":
             member.ready.set()
-        if not member.spec.deadlines.windows:
+        if member.spec.deadlines == Deadlines():
             self._discover_later(member)
 
-    def _on_started(self, query_name: str | None, query_id: str) -> tuple[str, QuerySpec | None]:
-        """The query being launched has begun: its name is known now, and how it is held."""
-        member, spec = self._launching, self._launching.spec
+    def _on_started(
+        self, query_name: str | None, query_id: str
+    ) -> tuple[str | None, QuerySpec | None]:
+        """A query has begun: one that is being launched, or a gated one that its user starts."""
+        member = self._launching
+        if member is not None:
+            return self._register(member, query_name, query_id)
+        known = self._members.get(query_name or "")
+        return (query_name if known is not None and known.gate == "source" else None), None
+
+    def _on_refused(self, name: str, why: str) -> None:
+        log.warning("%s is not held: %s", name, why)
+        self._members[name].gate = "none"
+        self._members[name].ready.set()
+
+    def _register(
+        self, member: Member, query_name: str | None, query_id: str
+    ) -> tuple[str, QuerySpec | None]:
+        """The name is known now, and how the query is held."""
+        spec = member.spec
         name = query_name or f"query-{query_id[:8]}"
         known = self._members.get(name)
         if known is not None and known.gate == "source":
@@ -342,7 +388,8 @@ class Fleet:
 
     def _relaunch(self, member: Member) -> None:
         with self._start_lock:
-            self._launch(member)
+            if not self._closing.is_set():
+                self._launch(member)
 
     def _discover_later(self, member: Member) -> None:
         """Windows are read from the running query's plan: the writer does not show its plan."""
@@ -407,6 +454,7 @@ class Fleet:
             return
         self._agent.remove(name)
         if exception is None or member.stopped:
+            member.ended = True
             member.ready.set()
             return
         self._restarter.failed(member, exception)

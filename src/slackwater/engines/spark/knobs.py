@@ -14,7 +14,7 @@ class Knobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._set: dict[str, int] = {}  # what was written, so that nothing is written twice
+        self._set: dict[str, int | None] = {}  # what was done, so that nothing is done twice
 
     def path(self, query: str) -> Path:
         """The file that the sources of ``query`` read (their option ``knob``)."""
@@ -22,18 +22,23 @@ class Knobs:
 
     def set_rows(self, query: str, rows: int | None) -> None:
         """Limit the next batch to ``rows``; ``None`` lifts the limit."""
-        if self._set.get(query) == rows:
+        if query in self._set and self._set[query] == rows:
             return
         path = self.path(query)
         if rows is None:
             path.unlink(missing_ok=True)
-            self._set.pop(query, None)
+            self._set[query] = None
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps({"rows": rows}))
         os.replace(draft, path)
         self._set[query] = rows
+
+    def forget_all(self) -> None:
+        """Remove what a run before this one may have left."""
+        for path in self._folder.glob("*.json"):
+            path.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Lift every limit."""

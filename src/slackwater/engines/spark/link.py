@@ -87,12 +87,15 @@ class Link:
                 self._connection = connection
             try:
                 self._listen(connection)
-            except (OSError, ValueError, wire.WireError) as error:
+            except (OSError, wire.WireError) as error:
                 log.info("controller connection lost: %s", error)
+            except Exception:  # whatever it was, the gates must not stay shut
+                log.exception("a message of the controller could not be handled")
             with self._sending:
                 self._connection = None
             connection.close()
             self._set_held(False)
+            self._closed.wait(RECONNECT_S)
 
     def _connect(self) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -127,7 +130,10 @@ class Link:
         if held == self.held:
             return
         # Told before the flag is seen by others, so that who waits for the lease finds all done.
-        self._on_lease(held)
+        try:
+            self._on_lease(held)
+        except Exception:
+            log.exception("the gates did not take the change of the lease")
         if held:
             self._held.set()
         else:

@@ -67,8 +67,13 @@ class QueryEvents:
         permit = handles.insert(permit, 1, handles.java.util.concurrent.TimeUnit.MILLISECONDS)
         limit = handles.java.util.concurrent.atomic.AtomicReference(START_LIMIT_MS)
         permit = handles.ignoring(handles.collect(permit, handles.number(limit)), arguments)
+        # A permit that came too late for an earlier start must not be taken for this one.
+        drain = handles.method(
+            "java.util.concurrent.Semaphore", "drainPermits", handles.int, of=self._permits
+        )
+        drain = handles.ignoring(drain, arguments)
         no_wait = handles.static("java.util.Objects", "nonNull", handles.bool, handles.object)
         no_wait = no_wait.asType(handles.signature(handles.bool, arguments))
         wait_if_start = handles.choose(is_start, permit, no_wait)
         nothing = handles.ignoring(handles.nothing(), arguments)
-        return handles.then(offer, wait_if_start, nothing)
+        return handles.then(drain, offer, wait_if_start, nothing)

@@ -23,6 +23,7 @@ class Member:
     query: StreamingQuery | None = None
     ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
     stopped: bool = False  # on request
+    ended: bool = False  # for good: stopped, finished, or failed and not to be started again
     error: str | None = None
     restarts: int = 0  # in all
     attempts: int = 0  # since its last batch

@@ -12,10 +12,12 @@ from slackwater.engines.spark.offset_log import OffsetEntry, UnsupportedEntry
 MARK = "slackwater.json"  # beside Spark's own files, which it leaves alone
 
 
-def claim(checkpoint: Path, name: str, frame: DataFrame, *, gated: bool) -> None:
+def claim(
+    checkpoint: Path, name: str, frame: DataFrame | None = None, *, gated: bool = False
+) -> None:
     """Refuse a checkpoint of another query; mark a new one as ``name``'s.
 
-    ``gated`` tells whether ``frame`` has a source gate.
+    ``frame`` is what the query reads, where that is known; ``gated``: it gets a source gate.
     """
     mark = checkpoint / MARK
     if mark.is_file():
@@ -25,7 +27,8 @@ def claim(checkpoint: Path, name: str, frame: DataFrame, *, gated: bool) -> None
                 f"{name}: checkpoint {checkpoint} belongs to query {owner!r}; "
                 "give this query a folder of its own"
             )
-    _check_inputs(checkpoint, name, frame, gated)
+    if frame is not None:
+        _check_inputs(checkpoint, name, frame, gated)
     checkpoint.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps({"query": name}))
 

@@ -16,13 +16,10 @@ PAUSE_S = 1.0  # before the first restart, twice as long before the second, …
 
 # A query that fails with one of these has done nothing wrong: a Python process of a source did not
 # connect back in time, or was killed.
-_WORKER_LOST = (
-    "failed to connect back",
-    "Python worker exited unexpectedly",
-    "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
-    "java.io.EOFException",
-    "Broken pipe",
-    "Connection reset",
+_WORKER_LOST = ("failed to connect back", "Python worker exited unexpectedly")
+_CONNECTION_LOST = ("java.io.EOFException", "Broken pipe", "Connection reset")
+_PYTHON_SOURCE = (
+    "PythonStreamingSourceRunner"  # in the trace; else it was the user's own connection
 )
 
 
@@ -39,17 +36,20 @@ class Restarter:
     def failed(self, member: Member, exception: str) -> None:
         """Take note of a failure; starts the query again where that makes sense."""
         member.error = first_line(exception)
-        lost_worker = any(sign in exception for sign in _WORKER_LOST)
-        if lost_worker and member.writer is not None and member.attempts < MAX_RESTARTS:
+        retry = member.writer is not None and member.attempts < MAX_RESTARTS
+        if retry and lost_a_worker(exception):
             member.ready.clear()
             self._due.put(member)
         else:
+            member.ended = True
             member.ready.set()
             log.error("%s failed, the others go on: %s", member.spec.name, member.error)
 
     def close(self) -> None:
+        """After this, nothing is started any more."""
         self._closing.set()
         self._due.put(None)
+        self._thread.join(timeout=START_LIMIT_S)
 
     def _run(self) -> None:
         while (member := self._due.get()) is not None:
@@ -66,6 +66,7 @@ class Restarter:
                 self._await_outcome(member)
             except Exception as error:
                 member.error = first_line(str(error))
+                member.ended = True
                 member.ready.set()
                 log.error("%s could not be started again: %s", name, member.error)
 
@@ -75,3 +76,16 @@ class Restarter:
         while time.monotonic() < until_s and not self._closing.is_set():
             if member.ready.wait(0.05) or member.error is not None:
                 return
+
+
+def lost_a_worker(exception: str) -> bool:
+    """Whether a Python process of a source is to blame, not the query or its source's own code.
+
+    >>> lost_a_worker("SparkException: Python worker failed to connect back.")
+    True
+    >>> lost_a_worker("java.net.SocketException: Connection reset at JdbcSink.write")
+    False
+    """
+    if any(sign in exception for sign in _WORKER_LOST):
+        return True
+    return _PYTHON_SOURCE in exception and any(sign in exception for sign in _CONNECTION_LOST)

@@ -23,6 +23,9 @@ log = logging.getLogger("slackwater.controller")
 
 Answer = Callable[[Message], Any]
 
+# One that does not read must not cost the others their lease.
+SEND_LIMIT_S = 0.05
+
 
 class _Client:
     """One connection."""
@@ -130,12 +133,16 @@ class ControlServer:
         return due
 
     def _accept(self) -> None:
-        connection, _ = self._server.accept()
+        try:
+            connection, _ = self._server.accept()
+        except OSError as error:
+            log.warning("a connection could not be taken: %s", error)
+            return
         if wire.peer_uid(connection) not in (os.getuid(), 0):
             log.warning("refused a connection of another user")
             connection.close()
             return
-        connection.settimeout(wire.LEASE_S)
+        connection.settimeout(SEND_LIMIT_S)
         client = _Client(connection)
         self._clients.add(client)
         self._selector.register(connection, selectors.EVENT_READ, client)

@@ -94,7 +94,7 @@ class _Turnstile:
     def pass_through(self) -> None:
         with self._changed:
             self._seq += 1
-        self._link.send({"op": "arrive", "query": self._query, "seq": self._seq})
+        self._arrive()
         with self._changed:
             self._changed.wait_for(
                 lambda: not self._holding or self._granted >= self._seq, self._max_wait_s
@@ -102,6 +102,9 @@ class _Turnstile:
 
     def close(self) -> None:
         self._link.close()
+
+    def _arrive(self) -> None:
+        self._link.send({"op": "arrive", "query": self._query, "seq": self._seq})
 
     def _on_grant(self, grant: Message) -> None:
         with self._changed:
@@ -114,9 +117,13 @@ class _Turnstile:
     def _on_lease(self, holds: bool) -> None:
         with self._changed:
             self._holding = holds
+            unanswered = self._granted < self._seq
             if not holds:
+                self._granted = self._seq  # who waits goes on, even if the lease is back at once
                 self._knobs.clear()
             self._changed.notify_all()
+        if holds and unanswered:
+            self._arrive()
 
 
 def gate(

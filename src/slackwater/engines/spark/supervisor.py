@@ -23,6 +23,7 @@ class ControllerProcess:
     def __init__(self, settings: ControllerSettings) -> None:
         self._settings = settings
         self._closed = threading.Event()
+        self._lock = threading.Lock()  # between closing and starting again
         self._crashes: list[float] = []
         self.given_up = False
         self._process = self._spawn()
@@ -36,7 +37,8 @@ class ControllerProcess:
 
     def close(self) -> None:
         """Closing its standard input ends it; a hanging one is killed."""
-        self._closed.set()
+        with self._lock:
+            self._closed.set()
         self._end(self._process)
         self._thread.join(timeout=5)
 
@@ -70,7 +72,10 @@ class ControllerProcess:
                 )
                 return
             log.warning("the controller ended (status %s); starting it again", status)
-            self._process = self._spawn()
+            with self._lock:
+                if self._closed.is_set():
+                    return
+                self._process = self._spawn()
 
     @staticmethod
     def _end(process: subprocess.Popen[str]) -> None:

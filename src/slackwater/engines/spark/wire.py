@@ -1,7 +1,7 @@
 """What gates and controller say to each other: JSON lines over a Unix socket.
 
-A gate says ``hello``, ``arrive`` (a query is at its gate), ``done`` (its batch has ended),
-``gone`` (it has terminated) and ``progress`` (what Spark reported of a batch). The controller says
+A gate says ``spec`` (what a query is), ``arrive`` (it is at its gate), ``done`` (its batch has
+ended), ``gone`` (it has terminated) and ``progress`` (what Spark reported). The controller says
 ``grant`` and, several times a second, ``beat``: the lease. A gate that hears no beat opens itself.
 Anyone of the same user may ``ask`` for the status or the last decisions.
 """
@@ -49,6 +49,15 @@ def socket_path(fleet: str) -> Path:
     if len(os.fsencode(path)) > 100:  # the kernel's limit is 108 bytes
         raise UsageError(f"{path} is too long for a Unix socket; set SLACKWATER_RUNTIME_DIR")
     return path
+
+
+def refuse_if_answered(path: Path, fleet: str) -> None:
+    """Two fleets of one name would take each other's gates."""
+    try:
+        ask(path, "status", timeout_s=1.0)
+    except SlackwaterError:
+        return
+    raise UsageError(f"a fleet named {fleet!r} is running already; give this one another name")
 
 
 def listen(path: Path) -> socket.socket:
