@@ -217,7 +217,7 @@ def gate(
     """What each gate adds to a batch (time, CPU) and to a query (memory), in one Spark."""
     from slackwater.bench.gates import KINDS, measure, table
 
-    steps = len(KINDS) * (rounds + 2)
+    steps = len(KINDS) * (rounds + 2) + 1
     result = _with_progress(steps, lambda tick: measure(rounds, seconds, queries, tick))
     console.print(table(result))
     _write_json(json_file, result)

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 from rich.table import Table
 
 from slackwater.bench.cpu import CpuMeter
@@ -25,6 +26,7 @@ from slackwater.engines.spark.session import session
 KINDS = ("none", "clock", "source")
 WARMUP_BATCHES = 8  # of each query, not counted
 START_LIMIT_S = 120.0
+SETTLE_S = 0.5  # after a gate was put on or taken off; putting it on is not what is measured
 ALWAYS = 1000  # slots: every arrival is granted at once
 
 
@@ -47,6 +49,8 @@ def measure(
                 figures = _batches(spark, kind, seconds)
                 if number:
                     runs[kind].append(figures)
+        on_step("one query, clock gate put on and taken off in turn")
+        toggled = _toggled(spark, rounds, seconds)
         memory = {}
         for kind in KINDS:
             on_step(f"memory of {queries} queries, gate {kind}")
@@ -57,6 +61,7 @@ def measure(
         kind: _pool(runs[kind]) | {"throughput_ratio": _paired(runs, kind)} | memory[kind]
         for kind in KINDS
     }
+    kinds["clock"]["throughput_ratio_same_query"] = toggled
     return {"rounds": rounds, "seconds": seconds, "queries": queries, "gates": kinds}
 
 
@@ -107,6 +112,37 @@ def _batches(spark: SparkSession, kind: str, seconds: float) -> dict[str, float]
         "controller_cpu_ms": 1000 * controller_s / count,
         "wait_ms": _wait_ms(progresses[first:last]),
     }
+
+
+def _toggled(spark: SparkSession, rounds: int, seconds: float) -> float:
+    """Batches of one running query with the clock gate ÷ without, alternating.
+
+    Free of the differences between two starts of a query, which are larger than the gate's cost.
+    """
+    writer = _frame(spark).writeStream.format("noop").outputMode("update")
+    query = writer.queryName("toggled").start()
+    counts = {True: 0, False: 0}
+    try:
+        with Fleet(spark, "fcfs", gate="clock", slots=ALWAYS) as fleet:
+            time.sleep(2 * seconds)
+            for number in range(2 * rounds):
+                # Held, free, free, held, …: a steady drift counts for both alike.
+                held = number % 4 in (0, 3)
+                if held:
+                    fleet.hold(query, name="toggled")
+                time.sleep(SETTLE_S)
+                counts[held] += _count(query, seconds / 2)
+                if held:
+                    fleet.release("toggled")
+    finally:
+        query.stop()
+    return round(counts[True] / counts[False], 4)
+
+
+def _count(query: StreamingQuery, seconds: float) -> int:
+    first = query.lastProgress.batchId  # type: ignore[union-attr]
+    time.sleep(seconds)
+    return int(query.lastProgress.batchId - first)  # type: ignore[union-attr]
 
 
 def _wait_ms(progresses: list[Progress]) -> float:
