@@ -62,7 +62,7 @@ def show(console: Console, result: dict[str, Any], decisions: list[dict[str, Any
     for decision in decisions:
         waiting = ", ".join(decision["waiting"])
         table.add_row(decision["query"], decision["reason"], f"{decision['waited_s']:.2f}", waiting)
-    console.print(table)
+    console.print("", table)
     windows, latency = result["windows"], result["latency_s"]
     console.print(
         f"{windows['emitted']} of {windows['expected']} windows came, {windows['wrong']} differ "

@@ -104,7 +104,7 @@ def test_unknown_policy_for_bench(tmp_path: Path) -> None:
 
 
 def test_nobody_to_explain(tmp_path: Path) -> None:
-    assert_one_line(slackwater(tmp_path, "explain"), "running fleets: none")
+    assert_one_line(slackwater(tmp_path, "explain"), "no fleet is running")
 
 
 def test_help_teaches(tmp_path: Path) -> None:

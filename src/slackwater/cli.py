@@ -260,8 +260,10 @@ def _socket(fleet: str | None) -> Path:
     if fleet is not None:
         return wire.socket_path(fleet)
     running = sorted(wire.runtime_dir().glob("*.sock"))
-    if len(running) != 1:
-        names = ", ".join(path.stem for path in running) or "none"
+    if not running:
+        raise UsageError("no fleet is running; start one with `slackwater run`")
+    if len(running) > 1:
+        names = ", ".join(path.stem for path in running)
         raise UsageError(f"running fleets: {names}; name one with --fleet")
     return running[0]
 

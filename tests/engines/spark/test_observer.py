@@ -42,8 +42,10 @@ def test_arrivals_are_counted_where_the_source_counts_them() -> None:
 
 
 def test_where_no_source_counts_what_was_read_must_do() -> None:
-    metrics = QueryObserver().update(progress(10, 100))
-    assert metrics.arrival_rate == pytest.approx(50.0)
+    observer = QueryObserver()
+    observer.update(progress(10, 100))
+    metrics = observer.update(progress(12, 600))
+    assert metrics.arrival_rate == pytest.approx(300.0)
     assert metrics.backlog_rows is None
 
 

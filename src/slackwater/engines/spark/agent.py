@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +71,7 @@ class Agent:
         self._events = events
         self._lock = threading.Lock()  # guards the three below
         self._holding = False  # whether the controller is there and wants queries held
+        self._settling = False  # arrivals are no longer told to the controller: nothing is granted
         self._held: dict[str, Held] = {}
         self._specs: dict[str, QuerySpec] = {}
         self._closed = threading.Event()
@@ -77,6 +79,15 @@ class Agent:
         self.link = Link(socket, self._on_grant, self._on_lease)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
         self._pump.start()
+
+    def settle(self, timeout_s: float) -> None:
+        """Let batches that run come to their end and start no others, so that none is cut off."""
+        self._settling = True
+        until_s = time.monotonic() + timeout_s
+        while self._holding and time.monotonic() < until_s:
+            if all(held.waiting for held in list(self._held.values())):
+                return
+            time.sleep(0.02)
 
     def close(self) -> None:
         """Open all gates, put Spark's clocks back, end the threads."""
@@ -176,7 +187,8 @@ class Agent:
             held.gate.finish_install()
         if held.seq == 1:
             self._events.on_ready(name)
-        self.link.send({"op": "arrive", "query": name, "seq": held.seq})
+        if not self._settling:
+            self.link.send({"op": "arrive", "query": name, "seq": held.seq})
 
     def _on_event(self, jevent: JavaObject) -> None:
         event = json.loads(jevent.json())

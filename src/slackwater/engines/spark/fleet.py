@@ -32,6 +32,7 @@ log = logging.getLogger("slackwater.fleet")
 GateKind = Literal["auto", "clock", "source", "none"]
 
 CONTROLLER_START_S = 20.0
+SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
 
 
 class Fleet:
@@ -313,6 +314,7 @@ class Fleet:
             return
         self._closing.set()
         self._restarter.close()
+        self._agent.settle(SETTLE_LIMIT_S)
         for member in self._all():
             member.stopped = True
             if member.writer is not None and member.query is not None:

@@ -75,11 +75,8 @@ class QueryObserver:
     def _watch_arrivals(self, progress: Progress, start_s: float) -> None:
         """From what the sources say has arrived; where they do not say, from what was read."""
         arrived = _arrived_rows(progress)
-        if arrived is None:
-            rate = progress.get("inputRowsPerSecond")
-            if rate:  # Spark leaves it out, or says 0, when it does not know
-                self._arrivals.update(rate)
-            return
+        if arrived is None:  # Spark's inputRowsPerSecond is since the last poll, not the last batch
+            arrived = float(self._rows_read)
         if self._last_arrived is not None and start_s > self._last_arrived[0]:
             then_s, before = self._last_arrived
             self._arrivals.update((arrived - before) / (start_s - then_s))

@@ -21,6 +21,8 @@ from slackwater.engines.spark.profile import PROFILE_NAMES, jvm_flags, settings_
 from slackwater.engines.spark.profile import Setting as ProfileSetting
 
 LOOPBACK = "127.0.0.1"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_MASTER = "spark.master"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
@@ -53,7 +55,11 @@ def session(
     """
     if profile not in PROFILE_NAMES:
         raise UsageError(f"unknown profile {profile!r}: use one of {', '.join(PROFILE_NAMES)}")
-    return build_session(app_name, master, settings_of(profile), conf)
+    spark = build_session(app_name, master, settings_of(profile), conf)
+    if profile == "tuned" and _PARTITIONS not in (conf or {}) and is_local(spark.conf.get(_MASTER)):
+        # Spark's 200 are for a cluster; a checkpoint keeps the number it was made with.
+        spark.conf.set(_PARTITIONS, spark.sparkContext.defaultParallelism)
+    return spark
 
 
 def build_session(
