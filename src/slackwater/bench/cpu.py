@@ -21,6 +21,7 @@ class ProcessStat:
     parent: int
     started: int  # ticks since boot; with the pid it names a process for good
     ticks: int  # own user and system time, plus that of reaped children
+    reaped_ticks: int  # the latter alone
 
 
 def read_stat(pid: int) -> ProcessStat | None:
@@ -35,6 +36,7 @@ def read_stat(pid: int) -> ProcessStat | None:
         parent=int(fields[1]),
         started=int(fields[19]),
         ticks=sum(int(value) for value in fields[11:15]),
+        reaped_ticks=sum(int(value) for value in fields[13:15]),
     )
 
 
@@ -106,9 +108,5 @@ def thread_cpu(pid: int) -> dict[int, tuple[str, float]]:
 
 def reaped_cpu(pid: int) -> float:
     """CPU seconds of children that this process has waited for."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    fields = text.rpartition(")")[2].split()
-    return sum(int(value) for value in fields[13:15]) / _TICKS_PER_SECOND
+    stat = read_stat(pid)
+    return 0.0 if stat is None else stat.reaped_ticks / _TICKS_PER_SECOND
