@@ -1,0 +1,35 @@
+"""Queue size."""
+
+from collections.abc import Iterable, Sequence
+
+from slackwater.core.model import Admission, QueryState, Snapshot
+from slackwater.policies.base import Policy
+
+
+class QueueSize(Policy):
+    """Admits the query with most rows waiting; those not yet known come first, to become known."""
+
+    name = "queue-size"
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        sized = [(rows_waiting(query, snapshot.now_s), query) for query in waiting]
+        sized.sort(key=lambda pair: (pair[0] is not None, -(pair[0] or 0), pair[1].since_s))
+        for rows, query in sized:
+            reason = "backlog not known yet" if rows is None else f"{rows:.0f} rows waiting"
+            yield Admission(query.name, reason)
+
+
+def rows_waiting(query: QueryState, now_s: float) -> float | None:
+    """Rows that the last batch left, plus those that should have arrived since it began.
+
+    >>> from slackwater.core import QueryMetrics, QuerySpec
+    >>> metrics = QueryMetrics(backlog_rows=20.0, arrival_rate=100.0)
+    >>> rows_waiting(QueryState(QuerySpec("q"), admitted_s=5.0, metrics=metrics), now_s=7.0)
+    220.0
+    """
+    left, rate = query.metrics.backlog_rows, query.metrics.arrival_rate
+    if left is None and rate is None:
+        return None
+    # A batch takes its offsets as it begins: what arrives while it runs is still waiting.
+    read_s = query.since_s if query.admitted_s is None else query.admitted_s
+    return (left or 0.0) + (rate or 0.0) * max(0.0, now_s - read_s)
