@@ -1,0 +1,262 @@
+"""New York taxi trips: what a trip costs and how far it goes, by area and sliding window."""
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark.feed import load_feed
+from slackwater.engines.spark.feed_options import FeedOptions
+from slackwater.traffic import Timeline, Traffic
+from slackwater.workloads.base import WindowGrid, WindowRows
+from slackwater.workloads.nyc_taxi_file import NycTaxiFile
+from slackwater.workloads.nyc_taxi_trips import NycTaxiTrips
+
+# The grid of the challenge: 300 x 300 cells of 500 m, counted from 1 to the east and the south.
+CELL_EAST, CELL_SOUTH = 0.005986, 0.004491556  # degrees
+GRID_WEST, GRID_NORTH = -74.913585 - CELL_EAST / 2, 41.474937 + CELL_SOUTH / 2
+GRID_CELLS = 300
+
+# The city: 60 x 60 cells with Manhattan and both airports. The grid is as wide as 150 km, so
+# areas that divide all of it would put nearly every trip into one.
+CITY_X, CITY_Y, CITY_CELLS = 145, 130, 60
+
+_LONGITUDES = (GRID_WEST, GRID_WEST + GRID_CELLS * CELL_EAST)
+_LATITUDES = (GRID_NORTH - GRID_CELLS * CELL_SOUTH, GRID_NORTH)
+BOUNDS = {  # what a true report keeps to, both ends included
+    "pickup_longitude": _LONGITUDES,
+    "pickup_latitude": _LATITUDES,
+    "dropoff_longitude": _LONGITUDES,
+    "dropoff_latitude": _LATITUDES,
+    "trip_distance": (0.01, 100.0),  # miles
+    "trip_time_in_secs": (1.0, 21_600.0),
+    "total_amount": (0.01, 1000.0),  # dollars
+}
+MOST_MPH = 100
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NycTaxi:
+    """Drop impossible reports, find the pickup's area, average by area and sliding window.
+
+    Sums are of whole cents and hundredths of a mile, so that they are exact in any order, and
+    the averages follow from them by one division.
+
+    Parameters
+    ----------
+    traffic
+        The input stream; the event time of a trip is its drop-off.
+    areas
+        Areas along each side of the city: ten make a hundred areas of 3 km x 3 km.
+    window_s, slide_s, phase_s
+        Windows start at phase + n * slide since the epoch.
+    watermark_s
+        None: the largest delay, so that no row is ever dropped.
+    file
+        Trips to replay, see :class:`slackwater.workloads.nyc_taxi_file.NycTaxiFile`; None:
+        trips are generated.
+
+    Examples
+    --------
+    >>> taxi = NycTaxi(traffic=Traffic(start_s=0, rate="1000"), areas=1)
+    >>> taxi.window_ends(0, 3_000_000)
+    [1000000, 2000000, 3000000]
+    >>> taxi.truth(0, 1_000_000)[1_000_000]
+    Counter({(0, 981, 1133206, 286490, 11.551539245667685, 2.920387359836901): 1})
+
+    References
+    ----------
+    Jerzak and Ziekow, *The DEBS 2015 Grand Challenge*, DEBS 2015.
+    """
+
+    name: ClassVar[str] = "nyt"
+    columns: ClassVar[tuple[str, ...]] = (  # of a result, after its window
+        "area",
+        "trips",
+        "amount_cents",
+        "distance_hundredths",
+        "mean_amount",
+        "mean_distance",
+    )
+
+    traffic: Traffic
+    areas: int = 10
+    window_s: float = 2.0
+    slide_s: float | None = 1.0  # None: tumbling
+    phase_s: float = 0.0
+    watermark_s: float | None = None
+    file: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.areas <= CITY_CELLS:
+            raise UsageError(
+                f"the areas along a side must lie between 1 and {CITY_CELLS}, not {self.areas}"
+            )
+
+    @cached_property
+    def windows(self) -> WindowGrid:
+        """Where the windows lie."""
+        return WindowGrid.of_seconds(self.window_s, self.slide_s, self.phase_s)
+
+    @cached_property
+    def trips(self) -> NycTaxiTrips | NycTaxiFile:
+        """The payload generator, for the truth."""
+        generator = NycTaxiTrips if self.file is None else NycTaxiFile
+        return generator(seed=self.traffic.seed, **self._arguments)
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        return {} if self.file is None else {"path": str(Path(self.file).absolute())}
+
+    def feed_options(
+        self, *, rows_per_batch: int | None = None, knob: str | Path | None = None
+    ) -> FeedOptions:
+        """The input stream as a feed."""
+        generator = (
+            "slackwater.workloads.nyc_taxi_trips:NycTaxiTrips"
+            if self.file is None
+            else "slackwater.workloads.nyc_taxi_file:NycTaxiFile"
+        )
+        return FeedOptions(
+            traffic=self.traffic,
+            generator=generator,
+            arguments=json.dumps(self._arguments, sort_keys=True),
+            rows_per_batch=rows_per_batch,
+            knob=None if knob is None else str(Path(knob).absolute()),
+        )
+
+    def query(
+        self,
+        spark: SparkSession,
+        *,
+        rows_per_batch: int | None = None,
+        knob: str | Path | None = None,
+    ) -> DataFrame:
+        """Columns ``window_start``, ``window_end``, then ``columns``."""
+        grid = self.windows
+        window = F.window(
+            "dropoff_datetime", *map(_interval, (grid.size_us, grid.slide_us, self._phase_us))
+        )
+        reports = load_feed(
+            spark, self.feed_options(rows_per_batch=rows_per_batch, knob=knob)
+        ).withWatermark("dropoff_datetime", f"{self._watermark_ms} milliseconds")
+        sums = (
+            self._prepared(reports)
+            .groupBy(window.alias("window"), "area")
+            .agg(
+                F.count("*").alias("trips"),
+                F.sum("cents").alias("amount_cents"),
+                F.sum("hundredths").alias("distance_hundredths"),
+            )
+        )
+        return sums.select(
+            F.col("window.start").alias("window_start"),
+            F.col("window.end").alias("window_end"),
+            "area",
+            "trips",
+            "amount_cents",
+            "distance_hundredths",
+            (F.col("amount_cents") / (F.col("trips") * 100)).alias("mean_amount"),
+            (F.col("distance_hundredths") / (F.col("trips") * 100)).alias("mean_distance"),
+        )
+
+    def _prepared(self, reports: DataFrame) -> DataFrame:
+        """The stateless part: filter, map to cells, keep the city, map to areas, project."""
+        for name, (low, high) in BOUNDS.items():
+            reports = reports.where(F.col(name).between(low, high))
+        placed = reports.where(
+            F.col("trip_distance") * 3600 <= F.col("trip_time_in_secs") * MOST_MPH
+        ).select(
+            "dropoff_datetime",
+            "trip_distance",
+            "total_amount",
+            _cell((F.col("pickup_longitude") - GRID_WEST) / CELL_EAST).alias("cell_x"),
+            _cell((GRID_NORTH - F.col("pickup_latitude")) / CELL_SOUTH).alias("cell_y"),
+        )
+        last = CITY_CELLS - 1
+        return (
+            placed.where(F.col("cell_x").between(CITY_X, CITY_X + last))
+            .where(F.col("cell_y").between(CITY_Y, CITY_Y + last))
+            .withColumn("area_x", self._side(F.col("cell_x") - CITY_X))
+            .withColumn("area_y", self._side(F.col("cell_y") - CITY_Y))
+            .select(
+                "dropoff_datetime",
+                (F.col("area_y") * self.areas + F.col("area_x")).alias("area"),
+                F.rint(F.col("total_amount") * 100).cast("bigint").alias("cents"),
+                F.rint(F.col("trip_distance") * 100).cast("bigint").alias("hundredths"),
+            )
+        )
+
+    def _side(self, cells: Column) -> Column:
+        return F.floor(cells * self.areas / CITY_CELLS)
+
+    def window_ends(self, after_us: int, until_us: int) -> list[int]:
+        """Ends of windows with ``after_us < end <= until_us``."""
+        return self.windows.ends(after_us, until_us)
+
+    def truth(self, after_us: int, until_us: int) -> WindowRows:
+        """The ``columns`` of every window that ends in a stretch of time."""
+        return {end: self._truth_of(end) for end in self.window_ends(after_us, until_us)}
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return self.traffic.timeline()
+
+    def _truth_of(self, end_us: int) -> Counter[tuple[Any, ...]]:
+        first = self._timeline.happened(end_us - self.windows.size_us - 1)
+        last = self._timeline.happened(end_us - 1)
+        sums = np.zeros((self.areas**2, 3), dtype=np.int64)
+        for partition in range(self.traffic.partitions):
+            index = np.arange(*self._timeline.partition_range(partition, first, last))
+            area, cents, hundredths = self._areas_and_sizes(partition, index)
+            np.add.at(sums, area, np.stack([np.ones_like(area), cents, hundredths], axis=1))
+        rows = [(area, *sums[area].tolist()) for area in np.flatnonzero(sums[:, 0]).tolist()]
+        return Counter(
+            (area, trips, cents, hundredths, cents / (trips * 100), hundredths / (trips * 100))
+            for area, trips, cents, hundredths in rows
+        )
+
+    def _areas_and_sizes(self, partition: int, index: Ints) -> tuple[Ints, Ints, Ints]:
+        """Area, cents and hundredths of a mile of the trips that the query keeps."""
+        trips = self.trips.numbers(partition, index)
+        keep = trips["trip_distance"] * 3600 <= trips["trip_time_in_secs"] * MOST_MPH
+        for name, (low, high) in BOUNDS.items():
+            keep &= (trips[name] >= low) & (trips[name] <= high)
+        kept = {name: values[keep] for name, values in trips.items()}
+        x = np.floor((kept["pickup_longitude"] - GRID_WEST) / CELL_EAST).astype(np.int64) + 1
+        y = np.floor((GRID_NORTH - kept["pickup_latitude"]) / CELL_SOUTH).astype(np.int64) + 1
+        x, y = x - CITY_X, y - CITY_Y
+        city = (x >= 0) & (x < CITY_CELLS) & (y >= 0) & (y < CITY_CELLS)
+        area = y * self.areas // CITY_CELLS * self.areas + x * self.areas // CITY_CELLS
+        cents = np.rint(kept["total_amount"] * 100).astype(np.int64)
+        hundredths = np.rint(kept["trip_distance"] * 100).astype(np.int64)
+        return area[city], cents[city], hundredths[city]
+
+    @property
+    def _phase_us(self) -> int:
+        return self.windows.phase_us % self.windows.slide_us
+
+    @property
+    def _watermark_ms(self) -> int:
+        # Upwards, because Spark keeps watermarks in whole milliseconds.
+        delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
+        return math.ceil(round(delay_s * 1e3, 3))
+
+
+def _cell(cells_from_edge: Column) -> Column:
+    return F.floor(cells_from_edge) + 1
+
+
+def _interval(microseconds: int) -> str:
+    return f"{microseconds} microseconds"
