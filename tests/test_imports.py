@@ -12,12 +12,12 @@ ROOT = Path(slackwater.__file__).parent
 # A package may import itself and the packages on lower lines.
 LAYERS = [
     {"core"},
-    {"metrics", "traffic"},
+    {"metrics", "progress", "traffic"},
     {"policies"},
     {"engines"},
     {"workloads"},
     {"bench"},
-    {"spark", "config", "doctor"},
+    {"spark", "config", "doctor", "explain"},
     {"launch"},
     {"cli", "__main__"},
 ]

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,6 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark import wire
@@ -72,20 +70,15 @@ def explain(
     query: Annotated[str | None, typer.Option(help="Only this query's.")] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show the last decisions of a running fleet: which query, why, and who else waited."""
+    """Show the last decisions of a running fleet: which query, why, and who else waited.
+
+    "watermark due" is when the watermark that completes the window was expected, seen from the
+    moment of the decision, with its interval; "cost" covers all batches that the result needs.
+    """
+    from slackwater.explain import decision_table
+
     found = wire.ask(_socket(fleet), "decisions", last=last, query=query)
-    table = Table("time", "query", "why", "waited s", "also waiting", "running")
-    for decision in found:
-        stamp = time.strftime("%H:%M:%S", time.localtime(decision["at_s"]))
-        table.add_row(
-            f"{stamp}.{int(decision['at_s'] % 1 * 1000):03d}",
-            decision["query"] + ("" if decision["enforced"] else " (dry run)"),
-            decision["reason"],
-            f"{decision['waited_s']:.2f}",
-            ", ".join(decision["waiting"]),
-            ", ".join(decision["running"]),
-        )
-    console.print(table)
+    console.print(decision_table(found))
     _write_json(json_file, found)
 
 

@@ -10,6 +10,8 @@ from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.core.model import (
     Admission,
     Decision,
+    Figures,
+    Memory,
     QueryMetrics,
     QuerySpec,
     QueryState,
@@ -24,7 +26,9 @@ __all__ = [
     "Deadlines",
     "Decision",
     "EngineError",
+    "Figures",
     "InputStream",
+    "Memory",
     "QueryMetrics",
     "QuerySpec",
     "QueryState",

@@ -80,5 +80,6 @@ class Controller:
                     waiting=tuple(name for name in waiting if name != admission.query),
                     running=running,
                     enforced=not self.dry_run,
+                    figures=admission.figures,
                 )
             )

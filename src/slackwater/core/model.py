@@ -37,7 +37,10 @@ class QueryMetrics:
     frontier_lag_s: float | None = None  # batch start − largest event time it read: mean
     frontier_lag_std_s: float | None = None  # its standard deviation
     max_event_s: float | None = None  # largest event time read so far
+    batch_start_s: float | None = None  # when the last batch began to work
     watermark_s: float | None = None  # the watermark that the last batch ran with
+    next_watermark_s: float | None = None  # the one that the next batch will run with
+    input_watermarks_s: tuple[float, ...] = ()  # what it is made of: one for each input
     state_rows: int | None = None
     state_bytes: int | None = None
 
@@ -63,12 +66,25 @@ class QueryState:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of the engine's processes: what lives there, not what waits for collection."""
+
+    used_bytes: int
+    limit_bytes: int
+
+    @property
+    def utilisation(self) -> float:
+        return self.used_bytes / self.limit_bytes if self.limit_bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that a policy may look at."""
 
     now_s: float
     slots: int  # C: micro-batches that may run at once
     queries: tuple[QueryState, ...] = ()
+    memory: Memory | None = None  # of the engine; None: not known
 
     @property
     def waiting(self) -> tuple[QueryState, ...]:
@@ -84,12 +100,26 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Figures:
+    """What a policy knew of a query when it chose it; for ``explain`` and reports."""
+
+    stage: str  # drain, sweep, emit, …
+    slack_s: float | None = None
+    window_end_s: float | None = None  # the window that it works for
+    arrival_s: float | None = None  # when its sweeping watermark is expected
+    arrival_low_s: float | None = None  # and the interval of that
+    arrival_high_s: float | None = None
+    cost_s: float | None = None  # of all batches still needed for that window
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
     """Let one query run one micro-batch."""
 
     query: str
     reason: str  # one short phrase for people
     row_limit: int | None = None  # for sources of ours: read at most so many rows
+    figures: Figures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +141,4 @@ class Decision:
     waiting: tuple[str, ...]  # who else was at the gate
     running: tuple[str, ...]
     enforced: bool  # False in a dry run
+    figures: Figures | None = None

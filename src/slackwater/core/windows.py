@@ -53,6 +53,7 @@ class Deadlines:
 
     windows: tuple[Window, ...] = ()  # in the order of the data flow: upstream first
     inputs: tuple[InputStream, ...] = ()
+    output_mode: str = "append"  # in update and complete mode a window is final once it is read
 
     @property
     def has_deadline(self) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["Policy", "load", "names"]
 def names() -> list[str]:
     """The policies that come with Slackwater."""
     modules = (module.name for module in pkgutil.iter_modules(__path__))
-    return [module.replace("_", "-") for module in modules if module != "base"]
+    return [m.replace("_", "-") for m in modules if m != "base" and not m.startswith("_")]
 
 
 def load(name: str, **parameters: Any) -> Policy:

@@ -15,15 +15,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from slackwater.core.model import QuerySpec
 from slackwater.engines.spark.clock_gate import ClockGate, ClockGateUnavailable, execution_of
 from slackwater.engines.spark.handles import Handles, JavaObject
+from slackwater.engines.spark.heap import Heap
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.link import Link
 from slackwater.engines.spark.listener import QueryEvents
 from slackwater.engines.spark.observer import batch_end_s
+from slackwater.engines.spark.peek import Peek
 from slackwater.engines.spark.server import spec_message
 from slackwater.engines.spark.wire import Message
 
 log = logging.getLogger("slackwater.fleet")
 
+MEMORY_PERIOD_S = 0.5
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 
 
@@ -32,6 +35,7 @@ class Held:
     """A query behind a clock gate."""
 
     gate: ClockGate
+    peek: Peek
     seq: int = 0  # arrivals so far
     waiting: bool = False
     starting: bool = False  # installed at start, first trigger not yet reached
@@ -75,6 +79,8 @@ class Agent:
         self._held: dict[str, Held] = {}
         self._specs: dict[str, QuerySpec] = {}
         self._closed = threading.Event()
+        self._heap = Heap(spark)
+        self._next_memory_s = 0.0
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
@@ -111,7 +117,7 @@ class Agent:
         """Put a clock gate on a query that runs already."""
         gate = ClockGate(self._handles, spec.name, self._reports)
         gate.install(query)
-        self._admit(spec, Held(gate))
+        self._admit(spec, Held(gate, Peek(self._handles, execution_of(query._jsq))))
 
     def remove(self, name: str) -> None:
         """Take the gate off; the query goes on as plain Spark."""
@@ -160,10 +166,11 @@ class Agent:
 
     def _run(self) -> None:
         while not self._closed.is_set():
-            report = self._reports.poll(500, self._milliseconds)
-            if report is None:
-                continue
+            report = self._reports.poll(round(MEMORY_PERIOD_S * 1000), self._milliseconds)
             try:
+                self._tell_memory()
+                if report is None:
+                    continue
                 if isinstance(report, str):
                     what, _, name = report.partition(" ")
                     self._on_gate(what, name)
@@ -171,6 +178,12 @@ class Agent:
                     self._on_event(report)
             except Exception:
                 log.exception("a report of Spark could not be handled; going on")
+
+    def _tell_memory(self) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._next_memory_s:
+            self._next_memory_s = now_s + MEMORY_PERIOD_S
+            self.link.send(self._heap.message())
 
     def _on_gate(self, what: str, name: str) -> None:
         if what == "done":
@@ -188,7 +201,15 @@ class Agent:
         if held.seq == 1:
             self._events.on_ready(name)
         if not self._settling:
-            self.link.send({"op": "arrive", "query": name, "seq": held.seq})
+            self._tell_arrival(name, held)
+
+    def _tell_arrival(self, name: str, held: Held) -> None:
+        progress = held.peek.progress()
+        if progress is not None:
+            self.link.send({"op": "progress", "query": name, "progress": slim(progress)})
+        whole_ms, inputs_ms = held.peek.watermarks_ms()
+        arrival = {"op": "arrive", "query": name, "seq": held.seq}
+        self.link.send(arrival | {"watermark_ms": whole_ms, "input_watermarks_ms": inputs_ms})
 
     def _on_event(self, jevent: JavaObject) -> None:
         event = json.loads(jevent.json())
@@ -205,8 +226,10 @@ class Agent:
         name = self._events.named.get(progress["runId"])
         if name is None:
             return  # not one of ours
-        self.link.send({"op": "progress", "query": name, "progress": slim(progress)})
-        if name not in self._held and "triggerExecution" in progress["durationMs"]:
+        held = self._held.get(name)
+        if held is None or not held.peek.seen(progress["batchId"]):
+            self.link.send({"op": "progress", "query": name, "progress": slim(progress)})
+        if held is None and "triggerExecution" in progress["durationMs"]:
             self.link.send({"op": "done", "query": name, "at": batch_end_s(progress)})
         self._events.on_progress(name, progress)
 
@@ -232,13 +255,14 @@ class Agent:
         if query is None:
             return
         gate = ClockGate(self._handles, spec.name, self._reports)
+        execution = execution_of(query)
         try:
-            gate.install_at_start(execution_of(query))
+            gate.install_at_start(execution)
         except ClockGateUnavailable as error:
             self._events.on_refused(spec.name, str(error))
             self.add(spec)
             return
-        self._admit(spec, Held(gate, starting=True))
+        self._admit(spec, Held(gate, Peek(self._handles, execution), starting=True))
 
 
 def _open(name: str, gate: ClockGate) -> None:

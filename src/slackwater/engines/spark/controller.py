@@ -64,9 +64,10 @@ class ControllerService:
 
     def _decisions(self, message: Message) -> Any:
         last = int(message.get("last", 20))
-        newest_first = islice(reversed(self.controller.decisions), last)
         wanted = message.get("query")
-        return [asdict(d) for d in newest_first if wanted in (None, d.query)]
+        newest_first = reversed(self.controller.decisions)
+        found = (asdict(d) for d in newest_first if wanted in (None, d.query))
+        return list(islice(found, last))
 
     def _control(self, message: Message) -> Any:
         """``off`` opens every gate, ``on`` closes them again."""

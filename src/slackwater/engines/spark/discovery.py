@@ -8,6 +8,7 @@ Its mark is ``PreciseTimestampConversion``, an expression that only the window r
 
 import logging
 import math
+from dataclasses import replace
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -51,7 +52,9 @@ def discover(df: DataFrame, override: Deadlines | None = None) -> Deadlines:
     if stated.windows and stated.inputs:
         return stated
     found = _discover_plan(df._jdf.queryExecution().analyzed())
-    return Deadlines(stated.windows or found.windows, stated.inputs or found.inputs)
+    return replace(
+        found, windows=stated.windows or found.windows, inputs=stated.inputs or found.inputs
+    )
 
 
 def discover_query(query: StreamingQuery) -> Deadlines:
@@ -61,11 +64,13 @@ def discover_query(query: StreamingQuery) -> Deadlines:
     the stream's own thread and must not be asked for too early.
     """
     try:
-        plan = query._jsq.streamingQuery().analyzedPlan()
+        execution = query._jsq.streamingQuery()
+        plan = execution.analyzedPlan()
+        output_mode = str(execution.outputMode().toString()).lower()
     except (Py4JError, AttributeError) as problem:
         _log.warning("cannot read the plan of query %s, so no deadline: %s", query.name, problem)
         return Deadlines()
-    return _discover_plan(plan)
+    return replace(_discover_plan(plan), output_mode=output_mode)
 
 
 def _discover_plan(plan: JavaObject) -> Deadlines:

@@ -1,6 +1,7 @@
 """Spark's progress events become metrics."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +38,7 @@ class QueryObserver:
         self._watch_event_time(progress, start_s)
         self._watch_arrivals(progress, start_s)
         self.metrics = QueryMetrics(
+            batch_start_s=start_s,
             batches=self._batches,
             rows=self._rows_read,
             backlog_rows=backlog_rows(progress),
@@ -50,10 +52,21 @@ class QueryObserver:
             frontier_lag_std_s=self._frontier_lag.std,
             max_event_s=self._max_event_s,
             watermark_s=_event_time_s(progress, "watermark"),
+            next_watermark_s=self.metrics.next_watermark_s,
+            input_watermarks_s=self.metrics.input_watermarks_s,
             state_rows=_state_total(progress, "numRowsTotal"),
             state_bytes=_state_total(progress, "memoryUsedBytes"),
         )
         return self.metrics
+
+    def coming(self, watermark_ms: int | None, of_inputs_ms: list[int] | None) -> None:
+        """Take what the engine says the next batch's watermark will be (not every gate can)."""
+        if watermark_ms:
+            self.metrics = replace(
+                self.metrics,
+                next_watermark_s=watermark_ms / 1000,
+                input_watermarks_s=tuple(each / 1000 for each in of_inputs_ms or ()),
+            )
 
     def _count_output(self, progress: Progress) -> None:
         written = progress.get("sink", {}).get("numOutputRows", -1)

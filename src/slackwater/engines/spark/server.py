@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from slackwater.core.model import QuerySpec, QueryState, Schedule, Snapshot
+from slackwater.core.model import Memory, QuerySpec, QueryState, Schedule, Snapshot
 from slackwater.core.protocols import Clock
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.engines.spark import wire
@@ -80,6 +80,7 @@ class ControlServer:
         self.answers: dict[str, Answer] = {"status": self._status, **(answers or {})}
         self._queries: dict[str, _Query] = {}
         self._clients: set[_Client] = set()
+        self._memory: Memory | None = None
         self._next_beat_s = 0.0
         self._selector = selectors.DefaultSelector()
         self._server = wire.listen(path)
@@ -89,7 +90,8 @@ class ControlServer:
     # -- driver ---------------------------------------------------------------------------------
 
     def collect(self, now_s: float) -> Snapshot:
-        return Snapshot(now_s, self.slots, tuple(q.state for q in self._queries.values()))
+        states = tuple(query.state for query in self._queries.values())
+        return Snapshot(now_s, self.slots, states, self._memory)
 
     def wait(self, until_s: float) -> None:
         if self.hold_nothing:
@@ -170,6 +172,9 @@ class ControlServer:
             value = answer(message) if answer else {"error": f"unknown question {message['what']}"}
             self._send(client, {"op": "answer", "value": value})
             return False
+        if op == "memory":
+            self._memory = self._fuller(message)
+            return False
         name = str(message["query"])
         if op == "spec":
             self._query(name).state = replace(self._query(name).state, spec=read_spec(message))
@@ -179,6 +184,8 @@ class ControlServer:
         if op == "arrive":
             client.gated.add(name)
             query.client, query.seq = client, int(message["seq"])
+            query.observer.coming(message.get("watermark_ms"), message.get("input_watermarks_ms"))
+            query.state = replace(query.state, metrics=query.observer.metrics)
             query.enter("waiting", now_s)
         elif op == "done":
             if query.state.phase == "running" and message.get("at", now_s) >= query.state.since_s:
@@ -188,8 +195,16 @@ class ControlServer:
         elif op == "progress":
             metrics = query.observer.update(message["progress"])
             query.state = replace(query.state, metrics=metrics)
-            return False
+            # A query that waits may be due now that its last batch is known.
+            return query.state.phase == "waiting"
         return True
+
+    def _fuller(self, message: Message) -> Memory:
+        """Driver or executors, whichever has less room; of executors only the state is seen."""
+        driver = Memory(int(message["used"]), int(message["limit"]))
+        state = sum(query.state.metrics.state_bytes or 0 for query in self._queries.values())
+        executors = Memory(state, int(message["executors"]))
+        return max(driver, executors, key=lambda memory: memory.utilisation)
 
     def _query(self, name: str) -> _Query:
         if name not in self._queries:
@@ -244,7 +259,13 @@ class ControlServer:
             asdict(query.state) | {"waited_s": query.state.waited_s(now_s)}
             for query in self._queries.values()
         ]
-        return {"now_s": now_s, "slots": self.slots, "open": self.hold_nothing, "queries": queries}
+        return {
+            "now_s": now_s,
+            "slots": self.slots,
+            "open": self.hold_nothing,
+            "memory": asdict(self._memory) if self._memory else None,
+            "queries": queries,
+        }
 
 
 def spec_message(spec: QuerySpec) -> Message:
@@ -266,7 +287,7 @@ def read_spec(message: Message) -> QuerySpec:
         name=str(message["query"]),
         priority=float(message["priority"]),
         max_wait_s=float(message["max_wait_s"]),
-        deadlines=Deadlines(windows, inputs),
+        deadlines=Deadlines(windows, inputs, str(found["output_mode"])),
     )
 
 

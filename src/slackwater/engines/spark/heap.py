@@ -1,0 +1,36 @@
+"""How full the heaps of Spark's processes are."""
+
+from pyspark.sql import SparkSession
+
+from slackwater.engines.spark.handles import JavaObject
+from slackwater.engines.spark.wire import Message
+
+
+class Heap:
+    """The driver's heap (with a local master also the executors').
+
+    Young objects are left out: they are mostly garbage that nobody has collected yet.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: JavaObject = spark._jvm
+        beans = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+        heap = [pool for pool in beans if pool.getType().toString().startswith("Heap")]
+        self._pools = [pool for pool in heap if "Eden" not in pool.getName()]
+        self._limit = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+        self._scala_context: JavaObject = spark._jsc.sc()
+        self._local = bool(self._scala_context.isLocal())
+
+    def message(self) -> Message:
+        """As it goes to the controller; ``executors`` is their memory, 0 with a local master."""
+        used = sum(int(pool.getUsage().getUsed()) for pool in self._pools)
+        return {
+            "op": "memory",
+            "used": used,
+            "limit": self._limit,
+            "executors": 0 if self._local else self._executors(),
+        }
+
+    def _executors(self) -> int:
+        infos = self._scala_context.statusTracker().getExecutorInfos()
+        return sum(int(info.totalOnHeapStorageMemory()) for info in infos)

@@ -1,0 +1,72 @@
+"""A look into a query's execution while it stands at its gate.
+
+Between two triggers nothing moves there, so what is read is exact: the last batch's progress (the
+listener bus brings it some milliseconds later) and the watermark that the next batch will run with
+(progress tells it one batch late, and of several inputs only the first).
+"""
+
+import json
+import logging
+import re
+from typing import Any
+
+from slackwater.engines.spark.handles import Handles, JavaObject
+
+log = logging.getLogger("slackwater.fleet")
+
+_TRACKER = "org.apache.spark.sql.execution.streaming.runtime.WatermarkTracker"
+
+
+class Peek:
+    """What one execution shows. A Spark that hides something is asked only once."""
+
+    def __init__(self, handles: Handles, execution: JavaObject) -> None:
+        self._handles = handles
+        self._execution = execution
+        self._tracker: JavaObject = None
+        self._batch = -1  # the last one whose progress was read
+        self._blind = False
+
+    def progress(self) -> dict[str, Any] | None:
+        """Of the last batch, once; ``None`` when none has ended since."""
+        last = self._execution.lastProgress()
+        if last is None or last.batchId() == self._batch:
+            return None
+        self._batch = last.batchId()
+        found: dict[str, Any] = json.loads(last.json())
+        return found
+
+    def seen(self, batch: int) -> bool:
+        """Whether this batch's progress has been read here."""
+        return batch <= self._batch
+
+    def watermarks_ms(self) -> tuple[int | None, list[int]]:
+        """Of the next batch, and of each watermark in the plan that it is made of."""
+        if self._blind:
+            return None, []
+        try:
+            if self._tracker is None:
+                self._tracker = self._execution.watermarkTracker()
+            whole = int(self._tracker.currentWatermark())
+            return whole, self._parts()
+        except Exception as error:
+            self._blind = True
+            reason = str(error).splitlines()[0]
+            log.warning("this Spark does not show the next watermark (%s); going without", reason)
+            return None, []
+
+    def _parts(self) -> list[int]:
+        """Spark keeps them by the position of their operator in the plan."""
+        declared = self._handles.type(_TRACKER).getDeclaredField("operatorToWatermarkMap")
+        declared.setAccessible(True)
+        return _by_position(declared.get(self._tracker).toString())
+
+
+def _by_position(text: str) -> list[int]:
+    """Values of a Scala map by its keys: one call instead of one for each entry.
+
+    >>> _by_position("HashMap(1 -> 700, 0 -> 500)")
+    [500, 700]
+    """
+    pairs = re.findall(r"(\d+) -> (-?\d+)", text)
+    return [int(value) for _, value in sorted((int(key), value) for key, value in pairs)]

@@ -1,0 +1,71 @@
+"""Decisions as a table that people can read."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from rich.table import Table
+
+Decision = dict[str, Any]  # as the controller answers: ``core.model.Decision`` in JSON
+
+MOST_NAMES = 6  # of others that waited; the rest is counted
+
+
+def decision_table(decisions: Iterable[Decision]) -> Table:
+    """Newest first, one row an admission."""
+    table = Table("time", "query", "why", "waited s", "window's end", "watermark due", "cost s")
+    table.add_column("also waiting")
+    table.add_column("running")
+    for decision in decisions:
+        figures = decision.get("figures") or {}
+        table.add_row(
+            _clock(decision["at_s"]),
+            decision["query"] + ("" if decision["enforced"] else " (dry run)"),
+            decision["reason"],
+            f"{decision['waited_s']:.2f}",
+            _clock(figures.get("window_end_s")),
+            due(figures, decision["at_s"]),
+            _seconds(figures.get("cost_s")),
+            names(decision["waiting"]),
+            names(decision["running"]),
+        )
+    return table
+
+
+def due(figures: dict[str, Any], at_s: float) -> str:
+    """The expected arrival of the sweeping watermark and its interval, seen from the decision.
+
+    >>> figures = {"arrival_s": 10.02, "arrival_low_s": 10.0, "arrival_high_s": 10.05}
+    >>> due(figures, 10.1)
+    '-0.08 s (-0.10 to -0.05)'
+    >>> due({}, 10.1)
+    ''
+    """
+    arrival_s = figures.get("arrival_s")
+    if arrival_s is None:
+        return ""
+    low_s, high_s = figures["arrival_low_s"] - at_s, figures["arrival_high_s"] - at_s
+    return f"{arrival_s - at_s:+.2f} s ({low_s:+.2f} to {high_s:+.2f})"
+
+
+def names(queries: list[str]) -> str:
+    """The first few, and how many more.
+
+    >>> names(["a", "b"])
+    'a, b'
+    >>> names([f"q{n}" for n in range(9)])
+    'q0, q1, q2, q3, q4, q5 and 3 more'
+    """
+    shown = ", ".join(queries[:MOST_NAMES])
+    more = len(queries) - MOST_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _clock(time_s: float | None) -> str:
+    if time_s is None:
+        return ""
+    return f"{time.strftime('%H:%M:%S', time.localtime(time_s))}.{int(time_s % 1 * 1000):03d}"
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
