@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from slackwater.bench.report.drawing import INK, draw
 from slackwater.bench.report.estimator import EstimatorRow
-from slackwater.bench.report.painters import paint_lines
+from slackwater.bench.report.painters import from_zero, paint_lines
 from slackwater.bench.report.palette import Palette
 from slackwater.bench.report.plot import Plot
 from slackwater.bench.statistics import Interval
@@ -78,9 +78,9 @@ def _panels(
             places = [place for points in series.values() for place in points]
             if diagonal:
                 ends = [min(places), max(places)]
-                axes.plot(ends, ends, ":", color=INK, linewidth=1.0)
+                axes.plot(ends, ends, ":", color=INK, linewidth=1.0, zorder=5)
             else:
-                axes.set_ylim(bottom=0)
+                from_zero(axes)
             axes.set_title(delays, fontsize=9, loc="left")
             axes.set_ylabel(label)
         grid[-1, 0].set_xlabel("confidence, %")

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from slackwater.bench.report.drawing import INK, draw
-from slackwater.bench.report.painters import bars_height_in, paint_bars, paint_lines
+from slackwater.bench.report.painters import bars_height_in, from_zero, paint_bars, paint_lines
 from slackwater.bench.report.palette import Palette
 from slackwater.bench.report.plot import Plot
 from slackwater.bench.report.runs import Runs
@@ -28,9 +28,10 @@ def mean_against_queries(runs: Runs, palette: Palette) -> Plot | None:
     def paint(figure: Figure) -> None:
         axes = figure.add_subplot()
         paint_lines(axes, palette, series)
+        axes.set_xticks(runs.counts)
         axes.set_xlabel("queries")
         axes.set_ylabel("mean latency, s")
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
 
     return Plot(
         key="mean-latency",
@@ -125,7 +126,7 @@ def slowdown_bars(runs: Runs, palette: Palette) -> Plot | None:
     return Plot(
         key="slowdown",
         title=f"Slowdown, {runs.largest} queries",
-        caption="Latency ÷ ideal processing time of the same window, both without the watermark's "
-        "configured delay; mean. Shorter is better, 1 (dotted) is a machine of one's own.",
+        caption="Latency ÷ the least latency the same window could have had, both without the "
+        "watermark's configured delay; mean. Shorter is better; at 1 (dotted) nothing waited.",
         svg=draw("slowdown", paint, bars_height_in(len(means))),
     )

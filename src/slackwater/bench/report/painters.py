@@ -97,6 +97,12 @@ def paint_bars(
     axes.set_xlim(0, top * 1.15 if top > 0 else 1.0)  # room for the figure behind a bar
 
 
+def from_zero(axes: Axes) -> None:
+    """Let the upright axis begin at zero, with a little room above the highest point."""
+    top = axes.get_ylim()[1]
+    axes.set_ylim(0, top * 1.05 if top > 0 else 1.0)
+
+
 def paint_lines(
     axes: Axes, palette: Palette, series: Mapping[str, Mapping[float, Interval]]
 ) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from slackwater.bench.report.drawing import INK, draw
-from slackwater.bench.report.painters import bars_height_in, paint_bars, paint_lines
+from slackwater.bench.report.painters import bars_height_in, from_zero, paint_bars, paint_lines
 from slackwater.bench.report.palette import Palette
 from slackwater.bench.report.plot import Plot
 from slackwater.bench.report.reading import number
@@ -111,9 +111,10 @@ def _by_policy(
         axes = canvas.add_subplot()
         if several:
             paint_lines(axes, palette, series)
+            axes.set_xticks(sorted(counts))
             axes.set_xlabel("queries")
             axes.set_ylabel(label)
-            axes.set_ylim(bottom=0)
+            from_zero(axes)
         else:
             bars = {policy: next(iter(points.values())) for policy, points in series.items()}
             paint_bars(axes, palette, bars, form=form)
@@ -169,7 +170,7 @@ def _over_time(
             axes.axhline(limit / unit, color=INK, linewidth=1.0, linestyle=":")
         axes.set_xlabel("time, s")
         axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
 
     return Plot(
         key=key,
