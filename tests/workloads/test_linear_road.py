@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,13 @@ def test_defaults_give_tolls_and_accidents():
     assert len(windows) == 20
     assert all(sum(row[-1] > 0 for row in rows) >= 10 for rows in windows)
     assert sum(any(row[-2] for row in rows) for rows in windows) >= 15
+
+
+def test_columns_are_those_of_the_variant():
+    roads = [LinearRoad(traffic=Traffic(start_s=START_S), variant=variant) for variant in VARIANTS]
+    assert [road.columns[3] for road in roads] == ["cars", "stopped", "entries"]
+    assert LinearRoad.columns == roads[-1].columns  # the default
+    assert roads[0] == replace(roads[-1], variant="statistics")
 
 
 def test_mistakes_are_refused():

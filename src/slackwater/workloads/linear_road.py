@@ -88,6 +88,7 @@ class LinearRoad:
     """
 
     name: ClassVar[str] = "linear_road"
+    columns: ClassVar[tuple[str, ...]] = _COLUMNS["tolls"]  # an instance has its variant's
 
     traffic: Traffic
     variant: str = "tolls"
@@ -107,11 +108,7 @@ class LinearRoad:
             raise UsageError(f"unknown variant '{self.variant}': use one of {', '.join(_COLUMNS)}")
         if self.last_window_third and self.variant != "tolls":
             raise UsageError("last_window_third needs the variant 'tolls': others have no last one")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Of a result, after its window."""
-        return _COLUMNS[self.variant]
+        object.__setattr__(self, "columns", _COLUMNS[self.variant])  # past the frozen dataclass
 
     @cached_property
     def windows(self) -> WindowGrid:
