@@ -1,0 +1,49 @@
+"""Which workloads can be measured, by the names that users type."""
+
+from typing import Any, ClassVar, Protocol
+
+from slackwater.core.errors import UsageError
+from slackwater.core.loading import load_object
+from slackwater.workloads.base import WindowGrid, Workload
+
+# Imported when chosen, so that a trial loads only its own.
+WORKLOADS = {
+    "ysb": "slackwater.workloads.ysb:Ysb",
+    "linear-road": "slackwater.workloads.linear_road:LinearRoad",
+    "nyc-taxi": "slackwater.workloads.nyc_taxi:NycTaxi",
+}
+
+
+class Measured(Workload, Protocol):
+    """A workload as a trial needs it."""
+
+    columns: ClassVar[tuple[str, ...]]  # of a result, after its window
+
+    @property
+    def watermark_s(self) -> float | None:
+        """The watermark's delay; ``None``: the largest delay of the traffic."""
+
+
+def workload_class(name: str) -> Any:
+    """The class of a workload.
+
+    >>> workload_class("ysb").columns
+    ('campaign_id', 'count')
+    """
+    if name not in WORKLOADS:
+        raise UsageError(f"unknown workload {name!r}; known: {', '.join(WORKLOADS)}")
+    return load_object(WORKLOADS[name])
+
+
+def window_of(name: str, window_s: float | None, slide_s: float | None) -> tuple[float, float]:
+    """Length and slide of a workload's windows; what is not given is the workload's own.
+
+    >>> window_of("ysb", None, None), window_of("ysb", 6.0, None)
+    ((3.0, 3.0), (6.0, 6.0))
+    """
+    kind = workload_class(name)
+    window_s = kind.window_s if window_s is None else window_s
+    slide_s = kind.slide_s if slide_s is None else slide_s
+    slide_s = window_s if slide_s is None else slide_s
+    WindowGrid.of_seconds(window_s, slide_s, 0.0)  # refuses what cannot be
+    return window_s, slide_s
