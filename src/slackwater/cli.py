@@ -4,15 +4,14 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from slackwater.bench.commands import bench
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark import wire
 
@@ -22,7 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-bench = typer.Typer(help="Measure: policies against each other; what the gates cost.")
 app.add_typer(bench, name="bench", no_args_is_help=True)
 
 # Tables go to files and pipes in full width.
@@ -139,83 +137,6 @@ def release(
     console.print(str(checkpoints.release(checkpoint, copy)), highlight=False)
 
 
-@bench.command()
-def ysb(
-    policies: Annotated[
-        str,
-        typer.Option(help="Comma-separated; spark: stock Spark, spark-tuned: our session."),
-    ] = "spark,spark-tuned,fcfs,round-robin",
-    queries: Annotated[int, typer.Option(min=1)] = 8,
-    seconds: Annotated[float, typer.Option(help="Measured time of a trial.")] = 30.0,
-    warmup: Annotated[float, typer.Option(help="Seconds before it that do not count.")] = 15.0,
-    repeat: Annotated[int, typer.Option(min=1)] = 1,
-    rate: Annotated[str, typer.Option(help="Events/s of each query; steps:… or burst:…")] = "1000",
-    window: Annotated[float, typer.Option(help="Window length in seconds.")] = 3.0,
-    delays: Annotated[str, typer.Option(help="Network delays of events.")] = "uniform:0:300ms",
-    aligned: Annotated[bool, typer.Option(help="All windows end together.")] = False,
-    campaigns: Annotated[int, typer.Option(min=1)] = 100,
-    slots: Annotated[int | None, typer.Option(help="C; default: the cores.")] = None,
-    gate: Annotated[str, typer.Option(help="auto, clock, source or none.")] = "auto",
-    controller: Annotated[str, typer.Option(help="process or thread.")] = "process",
-    shuffle_partitions: Annotated[int, typer.Option(min=1)] = 2,
-    master: Annotated[str | None, typer.Option(help="Spark master; default local[*].")] = None,
-    seed: Annotated[int, typer.Option(help="All phases, delays and events follow from it.")] = 1,
-    json_file: JsonFile = None,
-) -> None:
-    """Yahoo Streaming Benchmark: latency of window results under each policy, results checked."""
-    from slackwater.bench.compare import arms, compare, table
-    from slackwater.bench.trial import Trial
-    from slackwater.traffic import parse_delays, parse_rate
-
-    parse_delays(delays)
-    parse_rate(rate)
-    base = Trial(
-        policy="",
-        queries=queries,
-        rate=rate,
-        delays=delays,
-        window_s=window,
-        seconds=seconds,
-        warmup_s=warmup,
-        aligned=aligned,
-        campaigns=campaigns,
-        shuffle_partitions=shuffle_partitions,
-        slots=slots,
-        gate=gate,
-        controller=controller,
-        master=master,
-        seed=seed,
-    )
-    chosen = arms([name.strip() for name in policies.split(",") if name.strip()], base)
-    result = _with_progress(
-        len(chosen) * repeat,
-        lambda tick: compare(chosen, repeat, lambda name, number: tick(f"{name}, {number + 1}")),
-    )
-    console.print(table(result))
-    _write_json(json_file, result)
-    windows = [run["windows"] for run in result["runs"]]
-    if any(counts["wrong"] for counts in windows):
-        raise SlackwaterError("some windows differ from the ground truth")
-    if any(counts["emitted"] < counts["expected"] for counts in windows):
-        raise SlackwaterError("some windows did not come before the time limit: overloaded")
-
-
-@bench.command()
-def gate(
-    rounds: Annotated[int, typer.Option(min=1)] = 10,
-    seconds: Annotated[float, typer.Option(help="Of one query in one round.")] = 4.0,
-    queries: Annotated[int, typer.Option(min=1, help="Started at once to see memory.")] = 40,
-    json_file: JsonFile = None,
-) -> None:
-    """What each gate adds to a batch (time, CPU) and to a query (memory), in one Spark."""
-    from slackwater.bench.gates import KINDS, measure, table
-
-    steps = len(KINDS) * (rounds + 2) + 1
-    result = _with_progress(steps, lambda tick: measure(rounds, seconds, queries, tick))
-    console.print(table(result))
-    _write_json(json_file, result)
-
-
 def main() -> None:
     """Entry point: every error that we understand is one line and an exit status."""
     logging.basicConfig(
@@ -231,22 +152,6 @@ def main() -> None:
     except SlackwaterError as error:
         print(f"slackwater: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
-
-
-def _with_progress(steps: int, work: Callable[[Callable[[str], None]], Any]) -> Any:
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("starting", total=steps)
-        done = 0
-
-        def tick(what: str) -> None:
-            nonlocal done
-            done += 1
-            progress.update(task, description=f"{done} of {steps}: {what}")
-            if not console.is_terminal:
-                console.print(f"{done} of {steps}: {what}", highlight=False)
-
-        return work(tick)
 
 
 def _socket(fleet: str | None) -> Path:

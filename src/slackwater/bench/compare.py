@@ -1,147 +1,166 @@
-"""Compares policies: trials in turn, each policy once in every repeat, in alternating order."""
+"""Compares arms: each once in every repeat, for every number of queries, in alternating order."""
 
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rich.table import Table
-
-from slackwater import policies
-from slackwater.bench.statistics import summary
-from slackwater.bench.trial import DRAIN_LIMIT_S, START_LIMIT_S, Trial
-from slackwater.core.errors import EngineError
-
-# Arms that are not a policy with our session: Spark itself, as it comes and as an expert tunes it.
-RIVALS = {"spark": ("spark", "stock"), "spark-tuned": ("spark", "tuned")}
-
-_KEYS = ("latency_s", "windows", "events", "throughput_eps", "batches", "cpu_s", "controller_cpu_s")
+from slackwater.bench.apart import run_apart
+from slackwater.bench.journal import Entry, Journal, settings_of
+from slackwater.bench.pace import Pace, expected_s
+from slackwater.bench.rivals import Arm
+from slackwater.bench.sweep import best_interval_s, sweep_entry, sweep_trials
+from slackwater.bench.trial import Trial
+from slackwater.core.errors import SlackwaterError, UsageError
 
 
-def arms(names: Sequence[str], base: Trial) -> list[tuple[str, Trial]]:
-    """A trial for each name; unknown policies are refused before anything runs."""
-    found = []
-    for name in names:
-        policy, profile = RIVALS.get(name, (name, base.profile))
-        policies.load(policy)
-        found.append((name, replace(base, policy=policy, profile=profile)))
-    return found
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One trial of the plan."""
+
+    arm: Arm
+    queries: int
+    repeat: int
+
+    def trial(self, interval_s: float | None) -> Trial:
+        """Another seed in each repeat, the same for all arms of it."""
+        trial = self.arm.trial
+        if self.arm.swept:
+            trial = replace(trial, trigger_s=interval_s)
+        return replace(trial, queries=self.queries, seed=trial.seed + self.repeat)
+
+    @property
+    def keys(self) -> Entry:
+        """What tells its run from others in a result."""
+        return {"policy": self.arm.name, "repeat": self.repeat, "queries": self.queries}
 
 
-def compare(
-    chosen: Sequence[tuple[str, Trial]],
-    repeats: int,
-    on_trial: Callable[[str, int], None] = lambda name, repeat: None,
-) -> dict[str, Any]:
-    """Run everything; the result is what ``--json`` writes (docs/bench-json.md)."""
-    base = chosen[0][1]
-    runs = []
+def plan(arms: Sequence[Arm], counts: Sequence[int], repeats: int) -> list[Step]:
+    """All trials in their order; a whole repeat comes before the next."""
+    steps = []
     for repeat in range(repeats):
-        order = chosen if repeat % 2 == 0 else list(reversed(chosen))
-        for name, trial in order:
-            on_trial(name, repeat)
-            # Another seed in each repeat, the same for all arms of it.
-            result = run_apart(replace(trial, seed=base.seed + repeat))
-            extra = {key: result[key] for key in ("latencies_s", "watermark_delay_s", "drained")}
-            run = {"policy": name, "repeat": repeat} | {key: result[key] for key in _KEYS}
-            runs.append(run | extra)
-    return {
-        "workload": base.workload,
-        "queries": base.queries,
-        "rate": float(base.rate) if base.rate.replace(".", "").isdigit() else base.rate,
-        "window_s": base.window_s,
-        "settings": asdict(base),
-        "runs": runs,
-    }
+        order = arms if repeat % 2 == 0 else list(reversed(arms))
+        steps += [Step(arm, queries, repeat) for queries in counts for arm in order]
+    return steps
 
 
-def run_apart(trial: Trial) -> dict[str, Any]:
-    """One trial in a process of its own."""
-    limit_s = 120 + START_LIMIT_S + trial.warmup_s + trial.seconds + DRAIN_LIMIT_S
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "result.json"
-        command = [sys.executable, "-m", "slackwater.bench.trial", str(out)]
-        with (Path(folder) / "log").open("w+") as log:
-            try:
-                done = subprocess.run(
-                    command,
-                    input=json.dumps(asdict(trial)),
-                    text=True,
-                    stdout=log,
-                    stderr=log,
-                    timeout=limit_s,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired:
-                raise EngineError(
-                    f"a trial of {trial.policy} did not end in {limit_s:.0f} s"
-                ) from None
-            if done.returncode != 0 or not out.exists():
-                log.seek(0)
-                lines = [line.strip() for line in log if line.strip()]
-                reason = lines[-1] if lines else f"status {done.returncode}"
-                raise EngineError(f"a trial of {trial.policy} failed: {reason}")
-        result: dict[str, Any] = json.loads(out.read_text())
-        return result
+class Comparison:
+    """Runs a plan; its result is what ``--json`` writes (docs/bench-json.md).
+
+    Parameters
+    ----------
+    arms, counts, repeats
+        Each arm with each number of queries, so many times.
+    journal
+        Keeps the result after every trial, and knows those that need not be run again.
+    on_step
+        Called with a line for people before each trial.
+    run
+        Runs one trial; default: in a process of its own.
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Arm],
+        counts: Sequence[int],
+        repeats: int,
+        journal: Journal | None = None,
+        on_step: Callable[[str], None] = lambda line: None,
+        run: Callable[[Trial], dict[str, Any]] | None = None,
+    ) -> None:
+        self.arms, self.counts = arms, list(dict.fromkeys(counts))
+        self.steps = plan(arms, self.counts, repeats)
+        self.journal = journal or Journal()
+        self.on_step = on_step
+        self._run_trial = run or run_apart
+        self._sweep = self._planned_sweep()
+        self.result = self._empty_result()
+        self._refuse_strangers()
+
+    def run(self) -> dict[str, Any]:
+        """Everything that the journal does not hold; trials that fail are noted."""
+        pace = Pace([expected_s(trial) for trial in self._missing()])
+        interval_s = self._find_interval(pace)
+        for step in self.steps:
+            self.result["runs"].append(self._run_step(step, interval_s, pace))
+            self.journal.save(self.result)
+        return self.result
+
+    def _run_step(self, step: Step, interval_s: float | None, pace: Pace) -> Entry:
+        trial = step.trial(interval_s)
+        if known := self.journal.find("runs", trial, **step.keys):
+            return known
+        line = f"{step.arm.name}, {step.queries} queries, repeat {step.repeat + 1}"
+        self.on_step(pace.step(line))
+        if step.arm.swept and interval_s is None:
+            outcome: Entry = {"error": "no trigger interval of the sweep could be measured"}
+        else:
+            outcome = self._outcome(trial)
+        return step.keys | outcome | {"trial": settings_of(trial)}
+
+    def _find_interval(self, pace: Pace) -> float | None:
+        entries = self.result["trigger_sweep"]
+        for trial in self._sweep:
+            entry = self.journal.find("trigger_sweep", trial)
+            if entry is None:
+                line = f"sweep: trigger every {trial.trigger_s:g} s, {trial.queries} queries"
+                self.on_step(pace.step(line))
+                entry = sweep_entry(trial, self._outcome(trial)) | {"trial": settings_of(trial)}
+            entries.append(entry)
+            self.journal.save(self.result)
+        return best_interval_s(entries)
+
+    def _outcome(self, trial: Trial) -> Entry:
+        try:
+            return self._run_trial(trial)
+        except SlackwaterError as error:
+            return {"error": str(error)}
+
+    def _planned_sweep(self) -> list[Trial]:
+        swept = [arm for arm in self.arms if arm.swept]
+        return sweep_trials(swept[0].trial, max(self.counts)) if swept else []
+
+    def _missing(self) -> list[Trial]:
+        """Trials to be run, for the estimate of time."""
+        known = [self.journal.find("trigger_sweep", trial) for trial in self._sweep]
+        sweep = [t for t, entry in zip(self._sweep, known, strict=True) if entry is None]
+        # While a part of the sweep is missing no run can have been made with its outcome.
+        interval_s = None if sweep else best_interval_s([e for e in known if e is not None])
+        runs = [(step, step.trial(interval_s)) for step in self.steps]
+        return sweep + [t for s, t in runs if not self.journal.find("runs", t, **s.keys)]
+
+    def _refuse_strangers(self) -> None:
+        """Runs that the plan does not ask for would be lost with the first save."""
+        planned = [(step, settings_of(step.trial(None))) for step in self.steps]
+        strangers = [
+            entry
+            for entry in self.journal.entries("runs")
+            if not any(_is_run_of(entry, step, settings) for step, settings in planned)
+        ]
+        if strangers:
+            raise UsageError(
+                f"{self.journal.path} holds {len(strangers)} trials that were not asked for, such "
+                f"as {strangers[0].get('policy')} with other settings; give another --json FILE or "
+                "leave out --resume to replace it"
+            )
+
+    def _empty_result(self) -> dict[str, Any]:
+        base = self.arms[0].trial
+        return {
+            "workload": base.workload,
+            "queries": max(self.counts),
+            "query_counts": self.counts,
+            "rate": float(base.rate) if base.rate.replace(".", "").isdigit() else base.rate,
+            "window_s": base.window_s,
+            "slide_s": base.slide_s,
+            "settings": asdict(replace(base, queries=max(self.counts))),
+            "trigger_sweep": [],
+            "runs": [],
+        }
 
 
-def table(result: dict[str, Any]) -> Table:
-    """All repeats of an arm pooled, the first arm as the reference."""
-    grid = Table(
-        title=f"{result['workload']}: {result['queries']} queries, {result['rate']} events/s each, "
-        f"windows of {result['window_s']:g} s; latency from a window's end to its result",
-        title_justify="left",
-    )
-    for column in (
-        "policy", "mean s", "p50", "p90", "p99", "max", "mean ÷ first", "p99 ÷ first",
-        "windows", "wrong", "events/s", "batches", "CPU s", "controller CPU s",
-    ):  # fmt: skip
-        grid.add_column(column, justify="left" if column == "policy" else "right")
-    names = list(dict.fromkeys(run["policy"] for run in result["runs"]))
-    first: dict[str, float | None] = {}
-    for name in names:
-        mine = [run for run in result["runs"] if run["policy"] == name]
-        figures = summary([value for run in mine for value in run["latencies_s"]])
-        first = first or figures
-        grid.add_row(*_cells(name, mine, figures, first))
-    return grid
-
-
-def _dig(run: dict[str, Any], path: Sequence[str]) -> float:
-    found: Any = run
-    for key in path:
-        found = found[key]
-    return float(found)
-
-
-def _cells(
-    name: str,
-    runs: list[dict[str, Any]],
-    figures: dict[str, float | None],
-    first: dict[str, float | None],
-) -> list[str]:
-    def total(*path: str) -> float:
-        return sum(_dig(run, path) for run in runs)
-
-    def ratio(key: str) -> str:
-        mine, reference = figures[key], first[key]
-        return f"{mine / reference:.2f}" if mine is not None and reference else ""
-
-    latencies = [f"{figures[k]:.2f}" if figures[k] is not None else "" for k in figures]
-    emitted, expected = total("windows", "emitted"), total("windows", "expected")
-    return [
-        name,
-        *latencies,
-        ratio("mean"),
-        ratio("p99"),
-        f"{emitted:.0f}/{expected:.0f}",
-        f"{total('windows', 'wrong'):.0f}",
-        f"{total('throughput_eps') / len(runs):.0f}",
-        f"{total('batches') / len(runs):.0f}",
-        f"{total('cpu_s') / len(runs):.1f}",
-        f"{total('controller_cpu_s') / len(runs):.2f}",
-    ]
+def _is_run_of(entry: Entry, step: Step, settings: Entry) -> bool:
+    """Whether an entry is a step's, whatever interval the sweep finds."""
+    found = dict(entry.get("trial") or {})
+    if step.arm.swept:
+        found["trigger_s"] = None
+    return found == settings and all(entry.get(k) == v for k, v in step.keys.items())

@@ -8,27 +8,29 @@ import json
 import random
 import sys
 import time
-from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from slackwater import policies
 from slackwater.bench.cpu import CpuMeter
-from slackwater.bench.statistics import summary
+from slackwater.bench.emissions import Progress
+from slackwater.bench.judge import Judge
+from slackwater.bench.sampler import driver_heap, sample
+from slackwater.bench.workload_choice import Measured, window_of, workload_class
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.observer import batch_end_s, instant_s, ran_a_batch
+from slackwater.engines.spark.observer import instant_s
 from slackwater.engines.spark.session import session
 from slackwater.traffic import Traffic
-from slackwater.workloads.base import WindowRows, Workload
-from slackwater.workloads.ysb import Ysb
-
-Progress = dict[str, Any]
 
 START_LIMIT_S = 300.0  # for all queries to reach their first trigger
 DRAIN_LIMIT_S = 90.0  # how long results of measured windows are waited for after the last of them
+
+_POOL = "spark.scheduler.pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,58 +43,75 @@ class Trial:
     queries: int = 8
     rate: str = "1000"  # events per second of each query
     delays: str = "uniform:0:300ms"
-    window_s: float = 3.0
+    window_s: float | None = None  # None: the workload's own, filled in at once
+    slide_s: float | None = None
     seconds: float = 30.0  # measured
     warmup_s: float = 15.0
     aligned: bool = False  # all windows end together; else each query has a random phase
-    campaigns: int = 100
+    campaigns: int = 100  # of workloads that have some
     partitions: int = 1
     shuffle_partitions: int = 2
     slots: int | None = None
     gate: str = "auto"
     controller: str = "process"
     master: str | None = None
+    trigger_s: float | None = None  # a processing-time trigger; None: as fast as it goes
+    fair: bool = False  # Spark's FAIR scheduler, a pool for each query
+    parameters: dict[str, Any] = field(default_factory=dict)  # for the policy's constructor
     seed: int = 1
 
+    def __post_init__(self) -> None:
+        window_s, slide_s = window_of(self.workload, self.window_s, self.slide_s)
+        object.__setattr__(self, "window_s", window_s)
+        object.__setattr__(self, "slide_s", slide_s)
 
-def workloads(trial: Trial, start_s: float) -> dict[str, Ysb]:
+
+def workloads(trial: Trial, start_s: float) -> dict[str, Measured]:
     """The queries of a trial by name, each with traffic and phase of its own."""
+    kind = workload_class(trial.workload)
+    own: dict[str, Any] = {"window_s": trial.window_s, "slide_s": trial.slide_s}
+    if any(option.name == "campaigns" for option in fields(kind)):
+        own["campaigns"] = trial.campaigns
     chance = random.Random(trial.seed)
-    return {
-        f"q{index:03d}": Ysb(
-            traffic=Traffic(
-                start_s=start_s,
-                rate=trial.rate,
-                delays=trial.delays,
-                partitions=trial.partitions,
-                seed=chance.randrange(1 << 30),
-            ),
-            campaigns=trial.campaigns,
-            window_s=trial.window_s,
-            phase_s=0.0 if trial.aligned else chance.uniform(0, trial.window_s),
+    found: dict[str, Measured] = {}
+    for index in range(trial.queries):
+        traffic = Traffic(
+            start_s=start_s,
+            rate=trial.rate,
+            delays=trial.delays,
+            partitions=trial.partitions,
+            seed=chance.randrange(1 << 30),
         )
-        for index in range(trial.queries)
-    }
+        phase_s = 0.0 if trial.aligned else chance.uniform(0, trial.slide_s or 0.0)
+        found[f"q{index:03d}"] = kind(traffic=traffic, phase_s=phase_s, **own)
+    return found
 
 
 def run(trial: Trial) -> dict[str, Any]:
     """Run the trial and judge its results."""
+    parameters = dict(trial.parameters)
+    if trial.policy in policies.names():  # a user's own may not take a seed
+        parameters = {"seed": trial.seed} | parameters
+    gated = policies.load(trial.policy, **parameters).gated
     conf = {"spark.sql.shuffle.partitions": str(trial.shuffle_partitions)}
+    if trial.fair:
+        conf["spark.scheduler.mode"] = "FAIR"
     spark = session("slackwater-bench", trial.master, trial.profile, conf)
     spark.sparkContext.setLogLevel("ERROR")
     fleet = Fleet(
         spark,
         trial.policy,
         slots=trial.slots,
-        gate=trial.gate,  # type: ignore[arg-type]
+        gate=trial.gate if gated else "none",  # type: ignore[arg-type]
         controller=trial.controller,  # type: ignore[arg-type]
+        parameters=parameters,
     )
     with fleet:
         return Measurement(trial, spark, fleet).result()
 
 
 class Measurement:
-    """Starts the queries, waits, stops them, and compares every window with the ground truth."""
+    """Starts the queries, waits, stops them, and has every window judged."""
 
     def __init__(self, trial: Trial, spark: SparkSession, fleet: Fleet) -> None:
         self.trial = trial
@@ -112,41 +131,53 @@ class Measurement:
             raise EngineError(f"not all queries started within {START_LIMIT_S:.0f} s")
         self.first_s = max(self.start_s, time.time()) + self.trial.warmup_s
         self.last_s = self.first_s + self.trial.seconds
-        meter = CpuMeter()
-        _sleep_until(self.first_s)
+        meter, heap = CpuMeter(), driver_heap(self.spark)
+        time.sleep(max(0.0, self.first_s - time.time()))
         cpu, controller = meter.read(), self.fleet.controller_cpu_s()
-        _sleep_until(self.last_s)
+        samples = sample(self.first_s, self.last_s, meter.read, heap)
         cpu, controller = meter.read() - cpu, self.fleet.controller_cpu_s() - controller
         drained = self._drain()
         self.spark.sparkContext.setLogLevel("OFF")  # stopping interrupts batches; that is no error
         self.fleet.stop()
         return self._judge() | {
+            "seconds": self.trial.seconds,
             "cpu_s": round(cpu, 3),
             "controller_cpu_s": round(controller, 4),
             "drained": drained,
+            "samples": samples,
         }
 
-    def _start(self, name: str, workload: Workload) -> None:
+    def _start(self, name: str, workload: Measured) -> None:
         frame = workload.query(self.spark, knob=self.fleet.knobs.path(name))
         if self.fleet.gate_kind == "source":
             frame = self.fleet.gate(frame, name)
         writer = frame.writeStream.format("memory").outputMode("append")
-        self.fleet.start(writer, name=name)
+        if self.trial.trigger_s is not None:
+            milliseconds = round(self.trial.trigger_s * 1000)
+            writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
+        if not self.trial.fair:
+            self.fleet.start(writer, name=name)
+            return
+        # The query's thread inherits the property from the thread that starts it.
+        self.spark.sparkContext.setLocalProperty(_POOL, name)
+        try:
+            self.fleet.start(writer, name=name)
+        finally:
+            self.spark.sparkContext.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
 
     def _drain(self) -> bool:
         """Wait until the watermark of every query has passed the last measured window."""
         until_s = time.time() + DRAIN_LIMIT_S
-        ends = {name: self._ends(w)[-1] / 1e6 for name, w in self.workloads.items()}
+        first_us, last_us = round(self.first_s * 1e6), round(self.last_s * 1e6)
+        ends = {name: w.window_ends(first_us, last_us) for name, w in self.workloads.items()}
+        last = {name: found[-1] / 1e6 for name, found in ends.items() if found}
         while time.time() < until_s:
-            if all(self._watermark_s(name) >= end_s for name, end_s in ends.items()):
+            if all(self._watermark_s(name) >= end_s for name, end_s in last.items()):
                 return True
             if self.fleet.failures:
                 raise EngineError(f"queries failed: {self.fleet.failures}")
             time.sleep(0.1)
         return False
-
-    def _ends(self, workload: Workload) -> list[int]:
-        return workload.window_ends(round(self.first_s * 1e6), round(self.last_s * 1e6))
 
     def _watermark_s(self, name: str) -> float:
         if not self.batches[name]:
@@ -155,61 +186,15 @@ class Measurement:
         return instant_s(progress.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00Z"))
 
     def _judge(self) -> dict[str, Any]:
-        latencies: list[float] = []
-        expected = emitted = wrong = 0
+        judge = Judge(self.first_s, self.last_s, asking=self.fleet.gate_kind != "source")
         for name, workload in self.workloads.items():
-            truth = workload.truth(round(self.first_s * 1e6), round(self.last_s * 1e6))
-            rows, done_s = self._results(name)
-            expected += len(truth)
-            for end_us, wanted in truth.items():
-                if end_us in rows:
-                    emitted += 1
-                    latencies.append(done_s[end_us] - end_us / 1e6)
-                    wrong += rows[end_us] != wanted
-        measured = [p for progresses in self.batches.values() for p in progresses]
-        measured = [p for p in measured if ran_a_batch(p) and self._in_interval(p)]
-        events = sum(p["numInputRows"] for p in measured)
-        return {
-            "latency_s": summary(latencies),
-            "latencies_s": [round(value, 3) for value in latencies],
-            "watermark_delay_s": max(w.traffic.max_delay_s for w in self.workloads.values()),
-            "windows": {"expected": expected, "emitted": emitted, "wrong": wrong},
-            "events": events,
-            "throughput_eps": round(events / self.trial.seconds, 1),
-            "batches": len(measured),
-        }
-
-    def _in_interval(self, progress: Progress) -> bool:
-        return self.first_s < batch_end_s(progress) <= self.last_s
-
-    def _results(self, name: str) -> tuple[WindowRows, dict[int, float]]:
-        """Rows by window, and when each window was complete.
-
-        The memory sink keeps rows in the order of batches and Spark tells how many each wrote.
-        """
-        table = self.spark.table(name).toArrow()
-        ends = table.column("window_end").cast("int64").to_pylist()
-        values = [table.column(column).to_pylist() for column in Ysb.columns]
-        rows: WindowRows = defaultdict(Counter)
-        done_s: dict[int, float] = {}
-        position = 0
-        for progress in filter(ran_a_batch, self.batches[name]):
-            written = progress["sink"]["numOutputRows"]
-            for index in range(position, min(position + written, len(ends))):
-                rows[ends[index]][tuple(column[index] for column in values)] += 1
-                done_s[ends[index]] = batch_end_s(progress)
-            position += written
-        return rows, done_s
-
-
-def _sleep_until(time_s: float) -> None:
-    time.sleep(max(0.0, time_s - time.time()))
+            judge.take(workload, self.spark.table(name).toArrow(), self.batches[name])
+        return judge.verdict()
 
 
 def main() -> None:
     trial = Trial(**json.load(sys.stdin))
-    result = asdict(trial) | run(trial)
-    Path(sys.argv[1]).write_text(json.dumps(result))
+    Path(sys.argv[1]).write_text(json.dumps(run(trial)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,246 @@
+"""The command line of the benchmarks: ``slackwater bench``."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from slackwater.core.errors import SlackwaterError, UsageError
+
+if TYPE_CHECKING:
+    from slackwater.bench.trial import Trial
+
+bench = typer.Typer(help="Measure: policies against each other; estimators; what the gates cost.")
+
+# Tables go to files and pipes in full width.
+console = Console(width=None if sys.stdout.isatty() else 180)
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result here.")]
+ReportFolder = Annotated[
+    Path | None, typer.Option("--report", help="Also write a page with plots into this folder.")
+]
+
+
+def _comparison(workload: str) -> Callable[..., None]:
+    """The command that compares policies on a workload; all workloads have the same options."""
+
+    def command(
+        policies: Annotated[
+            str,
+            typer.Option(
+                help="Comma-separated: policies, also as name:key=value, and Spark itself. spark: "
+                "as it comes, spark-tuned: our session, spark-fair: with FAIR pools, spark-trigger:"
+                " with the best fixed interval (spark-trigger:1.5: with this one)."
+            ),
+        ] = "spark,spark-tuned,fcfs,round-robin",
+        queries: Annotated[str, typer.Option(help="How many; or several counts: 4,8,12.")] = "8",
+        seconds: Annotated[float, typer.Option(help="Measured time of a trial.")] = 30.0,
+        warmup: Annotated[float, typer.Option(help="Seconds before it that do not count.")] = 15.0,
+        repeat: Annotated[int, typer.Option(min=1)] = 1,
+        rate: Annotated[
+            str, typer.Option(help="Events/s of each query; steps:… or burst:…")
+        ] = "1000",
+        window: Annotated[
+            float | None, typer.Option(help="Window length in seconds; default: the workload's.")
+        ] = None,
+        slide: Annotated[
+            float | None, typer.Option(help="Seconds between two starts; default likewise.")
+        ] = None,
+        delays: Annotated[str, typer.Option(help="Network delays of events.")] = "uniform:0:300ms",
+        aligned: Annotated[bool, typer.Option(help="All windows end together.")] = False,
+        campaigns: Annotated[int, typer.Option(min=1, help="Of ysb.")] = 100,
+        slots: Annotated[int | None, typer.Option(help="C; default: the cores.")] = None,
+        gate: Annotated[str, typer.Option(help="auto, clock, source or none.")] = "auto",
+        controller: Annotated[str, typer.Option(help="process or thread.")] = "process",
+        shuffle_partitions: Annotated[int, typer.Option(min=1)] = 2,
+        master: Annotated[str | None, typer.Option(help="Spark master; default local[*].")] = None,
+        seed: Annotated[
+            int, typer.Option(help="All phases, delays and events follow from it.")
+        ] = 1,
+        json_file: Annotated[
+            Path | None, typer.Option("--json", help="Keep the result here, after every trial.")
+        ] = None,
+        resume: Annotated[
+            bool, typer.Option("--resume", help="Do not repeat trials that --json holds.")
+        ] = False,
+        report: ReportFolder = None,
+    ) -> None:
+        from slackwater.bench.trial import Trial
+        from slackwater.traffic import parse_delays, parse_rate
+
+        parse_delays(delays)
+        parse_rate(rate)
+        base = Trial(
+            policy="",
+            workload=workload,
+            rate=rate,
+            delays=delays,
+            window_s=window,
+            slide_s=slide,
+            seconds=seconds,
+            warmup_s=warmup,
+            aligned=aligned,
+            campaigns=campaigns,
+            shuffle_partitions=shuffle_partitions,
+            slots=slots,
+            gate=gate,
+            controller=controller,
+            master=master,
+            seed=seed,
+        )
+        _compare(base, _texts(policies), _counts(queries), repeat, json_file, resume, report)
+
+    return command
+
+
+for _workload, _help in {
+    "ysb": "Yahoo Streaming Benchmark: latency of window results under each policy, checked.",
+    "linear-road": "Linear Road: as ysb, with cars on expressways.",
+    "nyc-taxi": "New York taxi trips: as ysb, with averages by area.",
+}.items():
+    bench.command(_workload, help=_help)(_comparison(_workload))
+
+
+@bench.command()
+def estimators(
+    epochs: Annotated[int, typer.Option(min=2, help="Windows simulated per setting.")] = 2000,
+    rate: Annotated[float, typer.Option(min=0.001, help="Events/s.")] = 1000.0,
+    delays: Annotated[
+        str, typer.Option(help="Comma-separated network delays.")
+    ] = "uniform:0:300ms,zipf:0.99:300ms",
+    confidence: Annotated[
+        str, typer.Option(help="Comma-separated shares that an interval is to cover.")
+    ] = "0.95,0.9",
+    seed: Annotated[int, typer.Option()] = 1,
+    json_file: JsonFile = None,
+    report: ReportFolder = None,
+) -> None:
+    """How often each estimator of the sweeping watermark is right, and how sharp. No Spark."""
+    from slackwater.bench.estimators import measure, table
+
+    result = _with_status(
+        lambda show: measure(epochs, rate, _texts(delays), _shares(confidence), seed, show)
+    )
+    console.print(table(result))
+    _write_json(json_file, result)
+    _write_report(report, result)
+
+
+@bench.command()
+def gate(
+    rounds: Annotated[int, typer.Option(min=1)] = 10,
+    seconds: Annotated[float, typer.Option(help="Of one query in one round.")] = 4.0,
+    queries: Annotated[int, typer.Option(min=1, help="Started at once to see memory.")] = 40,
+    json_file: JsonFile = None,
+) -> None:
+    """What each gate adds to a batch (time, CPU) and to a query (memory), in one Spark."""
+    from slackwater.bench.gates import KINDS, measure, table
+
+    steps = len(KINDS) * (rounds + 2) + 1
+    done = iter(range(1, steps + 1))
+    result = _with_status(
+        lambda show: measure(
+            rounds, seconds, queries, lambda what: show(f"{next(done)} of {steps}: {what}")
+        )
+    )
+    console.print(table(result))
+    _write_json(json_file, result)
+
+
+def _compare(
+    base: "Trial",
+    names: list[str],
+    counts: list[int],
+    repeat: int,
+    json_file: Path | None,
+    resume: bool,
+    report: Path | None,
+) -> None:
+    from slackwater.bench.compare import Comparison
+    from slackwater.bench.journal import Journal
+    from slackwater.bench.rivals import arms
+    from slackwater.bench.table import table
+
+    chosen, journal = arms(names, base), Journal(json_file, resume)
+    result = _with_status(
+        lambda show: Comparison(chosen, counts, repeat, journal, on_step=show).run()
+    )
+    console.print(table(result))
+    _write_report(report, result)
+    failed = [run for run in result["runs"] if "error" in run]
+    for run in failed:
+        line = f"{run['policy']}, {run['queries']} queries, repeat {run['repeat'] + 1}"
+        console.print(f"failed: {line}: {run['error']}", highlight=False, markup=False)
+    if failed:
+        raise SlackwaterError(f"{len(failed)} of {len(result['runs'])} trials failed")
+    windows = [run["windows"] for run in result["runs"]]
+    if any(counted["wrong"] for counted in windows):
+        raise SlackwaterError("some windows differ from the ground truth")
+    if any(counted["emitted"] < counted["expected"] for counted in windows):
+        raise SlackwaterError("some windows did not come before the time limit: overloaded")
+
+
+def _texts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _counts(text: str) -> list[int]:
+    """Numbers of queries.
+
+    >>> _counts("4, 8,12")
+    [4, 8, 12]
+    """
+    try:
+        counts = [int(part) for part in _texts(text)]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise UsageError(f"--queries takes numbers from 1, such as 8 or 4,8,12, not {text!r}")
+    return counts
+
+
+def _shares(text: str) -> list[float]:
+    """Shares between zero and one.
+
+    >>> _shares("0.95,0.9")
+    [0.95, 0.9]
+    """
+    try:
+        shares = [float(part) for part in _texts(text)]
+    except ValueError:
+        shares = []
+    if not shares or not all(0 < share < 1 for share in shares):
+        raise UsageError(f"--confidence takes shares such as 0.95 or 0.95,0.9, not {text!r}")
+    return shares
+
+
+def _with_status(work: Callable[[Callable[[str], None]], Any]) -> Any:
+    """Do some work that says what it is at: on a line that changes, or line by line in a file."""
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def show(line: str) -> None:
+            progress.update(task, description=line)
+            if not console.is_terminal:
+                console.print(line, highlight=False, markup=False)
+
+        return work(show)
+
+
+def _write_json(path: Path | None, value: Any) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value, indent=1) + "\n")
+
+
+def _write_report(folder: Path | None, result: dict[str, Any]) -> None:
+    if folder is not None:
+        from slackwater.bench.report import write_report
+
+        console.print(f"report: {write_report(result, folder)}", highlight=False, markup=False)
