@@ -15,6 +15,7 @@ from slackwater.progress.calibrated import Calibrated
 UNIFORM, ZIPF = "uniform:0:300ms", "zipf:0.99:300ms"
 WANTED = 0.95
 EPOCHS = 2000
+ERROR = 3 * sqrt(WANTED * (1 - WANTED) / EPOCHS)  # three binomial deviations
 
 
 @cache
@@ -60,7 +61,18 @@ def test_calibrated_is_right_as_often_as_it_says(delays: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("delays", SETTINGS, ids=" then ".join)
 def test_also_from_frontier_lags_alone(delays: tuple[str, ...]) -> None:
-    assert within_error(hits("calibrated", *delays, sees_sweeps=False))
+    coverage = np.mean(hits("calibrated", *delays, sees_sweeps=False))
+    # Nothing steers by sweeps here, and batches see the stream between the ends of windows.
+    assert WANTED - ERROR <= coverage <= WANTED + 2 * ERROR
+
+
+def test_lags_alone_when_windows_end_in_step_with_the_events() -> None:
+    # With this seed each window ends 4 µs before an event. One sweep in six comes after the
+    # shortest delay there is, 1 ms, which is less than nearly every lag.
+    stream = tuple(simulate(ZIPF, 1000, EPOCHS, seed=108))
+    assert np.mean([epoch.sweep_delay_s < 0.00101 for epoch in stream]) > 0.1
+    found = [hit for hit, _ in judged(Calibrated(confidence=WANTED), stream, sees_sweeps=False)]
+    assert WANTED - ERROR <= np.mean(found) <= WANTED + 2 * ERROR
 
 
 @pytest.mark.parametrize("delays", [(UNIFORM, ZIPF), (ZIPF, UNIFORM)], ids=" then ".join)
@@ -69,7 +81,7 @@ def test_a_change_is_noticed_within_a_few_epochs(delays: tuple[str, ...]) -> Non
     found = list(judged(estimator, epochs(*delays)))
     half = len(found) // 2
     steady = np.mean([width for _, width in judged(Calibrated(), epochs(delays[1]))])
-    assert np.mean([hit for hit, _ in found[half + 12 : half + 112]]) >= 0.9
+    assert np.mean([hit for hit, _ in found[half + 12 : half + 112]]) >= 0.88
     # The old values are gone as well: the intervals are those of the new delays.
     assert np.mean([width for _, width in found[half + 30 : half + 230]]) < 1.35 * steady
 

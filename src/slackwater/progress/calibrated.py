@@ -22,6 +22,8 @@ class Calibrated(SweepEstimator):
     - Adaptive conformal inference: an interval that missed its sweep lets the next ones be
       wider, each hit lets them be a little narrower, so that in the long run a share of
       ``confidence`` is hit. Where nobody sees sweeps, the last lag of each epoch stands in.
+      Intervals from lags alone start at zero: where windows end in step with the events (both
+      on whole milliseconds, say), sweeps lie at the lower end of the lags or just below it.
     - When the newest values disagree with the older ones (Kolmogorov-Smirnov), the older ones
       are forgotten, and so is what the intervals had missed.
 
@@ -35,7 +37,7 @@ class Calibrated(SweepEstimator):
     >>> for lag_ms in (10, 30, 20, 40, 20, 20, 90):
     ...     estimator.observe(DelayStats.of_lag(lag_ms / 1000))
     >>> estimator.estimate().interval(0.5)
-    (0.01, 0.03)
+    (0.0, 0.02)
     """
 
     name: ClassVar[str] = "calibrated"
@@ -44,6 +46,7 @@ class Calibrated(SweepEstimator):
         super().__init__(history, confidence)
         self.miss_rate = 1 - confidence  # that intervals are made for; steered
         self._sample = RecentSample(history)
+        self._sees_sweeps = False
         self._last_lag_s: float | None = None  # of this epoch
         self._before_lag: SweepDelay | None = None  # what was predicted before it was seen
         self._estimate: EmpiricalDelay | None = None
@@ -51,7 +54,9 @@ class Calibrated(SweepEstimator):
     def estimate(self) -> SweepDelay | None:
         if self._estimate is None and len(self._sample):
             miss_scale = self.miss_rate / (1 - self.confidence)
-            self._estimate = EmpiricalDelay(self._sample.ascending, miss_scale)
+            self._estimate = EmpiricalDelay(
+                self._sample.ascending, miss_scale, one_sided=not self._sees_sweeps
+            )
         return self._estimate
 
     def _observe(self, delays: DelayStats) -> None:
@@ -61,6 +66,7 @@ class Calibrated(SweepEstimator):
 
     def _close_epoch(self, sweep_delay_s: float | None) -> None:
         if sweep_delay_s is not None:
+            self._sees_sweeps = True
             self._steer(self.estimate(), sweep_delay_s)
             self._add(sweep_delay_s)
         elif self._last_lag_s is not None:

@@ -28,6 +28,8 @@ class EmpiricalDelay(SweepDelay):
     miss_scale
         How much more often than nominal the intervals may miss; set by an estimator that watches
         how often they do.
+    one_sided
+        Intervals start at zero, for samples that say more about the latest than the earliest.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class EmpiricalDelay(SweepDelay):
 
     sample: Floats
     miss_scale: float = 1.0
+    one_sided: bool = False
 
     @classmethod
     def of(cls, values: ArrayLike, miss_scale: float = 1.0) -> "EmpiricalDelay":
@@ -71,7 +74,8 @@ class EmpiricalDelay(SweepDelay):
         if gaps > size:
             return floor, self._top_s + self.tail_s * max(0.0, -log(miss * (size + 1)))
         ends = np.concatenate(([floor], self.sample))
-        start = int(np.argmin(ends[gaps:] - ends[: size + 1 - gaps]))
+        widths = ends[gaps:] - ends[: size + 1 - gaps]
+        start = 0 if self.one_sided else int(np.argmin(widths))
         return float(ends[start]), float(ends[start + gaps])
 
     def chance(self, elapsed_s: float) -> float:
