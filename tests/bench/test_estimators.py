@@ -70,6 +70,12 @@ def test_one_setting_cannot_change() -> None:
     assert all(name in written.getvalue() for name in progress.names())
 
 
+@pytest.mark.parametrize(("epochs", "rate"), [(3, 500), (20, 0)])
+def test_too_little_is_one_clear_line(epochs: int, rate: float) -> None:
+    with pytest.raises(UsageError, match="at least 20 epochs|above zero"):
+        measure(epochs, rate, [UNIFORM], [0.95], seed=2)
+
+
 def test_unknown_delays_are_one_clear_line() -> None:
     with pytest.raises(UsageError, match="names no network delays"):
         measure(20, 500, ["normal:3"], [0.95], seed=2)

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from slackwater import progress
 from slackwater.bench.statistics import binomial_interval
+from slackwater.core.errors import UsageError
 from slackwater.progress import DelayStats, SweepEstimator
 from slackwater.traffic import Rate, Timeline, parse_delays
 
@@ -22,6 +23,7 @@ Ints = NDArray[np.int64]
 
 WINDOW_US = 3_000_000
 BATCHES = 2  # micro-batches an epoch: on Spark, the sweep and the emit
+LEAST_EPOCHS = 20  # so that both halves have predictions
 CHUNK = 100  # epochs simulated at once: bounds memory
 
 
@@ -74,6 +76,10 @@ def measure(
     on_step
         Told what is simulated next.
     """
+    if epochs < LEAST_EPOCHS:
+        raise UsageError(f"at least {LEAST_EPOCHS} epochs are needed, not {epochs}")
+    if not rate > 0:
+        raise UsageError(f"the rate must be above zero, not {rate:g}")
     rows = []
     for label, parts in _settings(delays):
         on_step(label)
