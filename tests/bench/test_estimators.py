@@ -72,7 +72,7 @@ def test_one_setting_cannot_change() -> None:
 
 @pytest.mark.parametrize(("epochs", "rate"), [(3, 500), (20, 0)])
 def test_too_little_is_one_clear_line(epochs: int, rate: float) -> None:
-    with pytest.raises(UsageError, match="at least 20 epochs|above zero"):
+    with pytest.raises(UsageError, match=r"at least 20 epochs|above zero"):
         measure(epochs, rate, [UNIFORM], [0.95], seed=2)
 
 
