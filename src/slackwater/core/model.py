@@ -30,7 +30,8 @@ class QueryMetrics:
     backlog_rows: float | None = None  # arrived, not yet read
     arrival_rate: float | None = None  # rows per second that arrive
     service_rate: float | None = None  # rows per second while a batch runs
-    batch_fixed_s: float | None = None  # duration of a batch without rows
+    batch_empty_s: float | None = None  # duration of a batch without rows
+    batch_fixed_s: float | None = None  # of one with rows, whatever their number
     batch_per_row_s: float | None = None  # what each row adds to it
     batch_s: float | None = None  # duration of the last batch
     selectivity: float | None = None  # rows written ÷ rows read
@@ -118,7 +119,7 @@ class Admission:
 
     query: str
     reason: str  # one short phrase for people
-    row_limit: int | None = None  # for sources of ours: read at most so many rows
+    row_limit: int | None = None  # for sources of ours: read at most so many rows; 0: none
     figures: Figures | None = None
 
 

@@ -29,6 +29,8 @@ class _Known:
         self.epochs = epochs
         self.seen: tuple[object, object] = (None, None)  # metrics and admission of the last look
         self.fixed_s = UNKNOWN_COST_S
+        self.cost_s = UNKNOWN_COST_S  # of all batches that its next result still needs
+        self.expected_s = math.inf  # when its sweeping watermark arrives, on average
         self.due_s = math.inf  # from when on its next batch finds something
 
 
@@ -81,7 +83,8 @@ class Klink(Policy):
         self._known: dict[str, _Known] = {}
         self._free_rows: list[int] = []
         self._table = SlackTable()
-        self._slacks: NDArray[np.float64] = np.empty(0)
+        self._slacks: NDArray[np.float64] = np.empty(0)  # at the time of the last look
+        self._now_s = 0.0
         self._pressure = _memory.Pressure(memory_bound)
         self._short_of_memory = False
 
@@ -103,6 +106,7 @@ class Klink(Policy):
                 self._learn(known, query)
         if len(self._known) > len(snapshot.queries):
             self._forget_all_but({query.name for query in snapshot.queries})
+        self._now_s = snapshot.now_s
         self._slacks = self._table.slacks(snapshot.now_s)
         if self.manages_memory:
             least_s = float(self._slacks.min()) if len(self._slacks) else math.inf
@@ -129,16 +133,19 @@ class Klink(Policy):
         epochs = known.epochs
         epochs.update(metrics)
         known.fixed_s = metrics.batch_fixed_s or UNKNOWN_COST_S
+        known.cost_s = _cost_s(known, query)
+        mean_s = epochs.arrival.mean_s if epochs.arrival is not None else 0.0
+        known.expected_s = epochs.base_s + mean_s
         last_try_s = max(metrics.batch_start_s or 0.0, query.admitted_s or 0.0)
         if epochs.stage == "emit":
             known.due_s = 0.0
-            self._table.put_arrived(known.row, epochs.base_s, _cost_s(known, query))
+            self._table.put_arrived(known.row, known.expected_s, known.cost_s)
         elif epochs.stage == "sweep":
             known.due_s = epochs.ready_s(known.fixed_s, last_try_s)
             # Of several inputs the earliest orders, the last decides when a sweep is due.
             firsts = [epochs.arrival, *epochs.first_arrivals]
             first = min(filter(None, firsts), key=lambda delay: delay.mean_s, default=None)
-            self._table.put(known.row, epochs.base_s, first, _cost_s(known, query))
+            self._table.put(known.row, epochs.base_s, first, known.cost_s)
         else:
             known.due_s = 0.0
             self._table.clear(known.row)
@@ -173,18 +180,24 @@ class Klink(Policy):
             return True
         return (query.metrics.batch_start_s or 0.0) >= query.admitted_s - 0.002
 
+    def _slack_s(self, known: _Known) -> float:
+        """A sweep that is due counts as arrived when it was expected, so that age tells."""
+        slack_s = float(self._slacks[known.row])
+        if known.epochs.stage == "sweep" and known.due_s <= self._now_s:
+            slack_s = min(slack_s, known.expected_s - self._now_s - known.cost_s)
+        return slack_s
+
     def _by_slack(self, snapshot: Snapshot, query: QueryState) -> tuple[float, ...]:
         known = self._known[query.name]
         stage = known.epochs.stage
         if stage == "free":  # no deadline: as long as it has waited
             return (2.0, -query.spec.priority, -query.waited_s(snapshot.now_s))
-        slack_s = float(self._slacks[known.row])
-        return (0.0 if stage == "emit" else 1.0, -query.spec.priority, slack_s)
+        return (0.0 if stage == "emit" else 1.0, -query.spec.priority, self._slack_s(known))
 
     def _by_memory(self, snapshot: Snapshot, query: QueryState) -> tuple[float, ...]:
         known = self._known[query.name]
         freed = _memory.freed_rows(query, known.epochs.stage == "emit", known.fixed_s)
-        return (-freed, float(self._slacks[known.row]))
+        return (-freed, self._slack_s(known))
 
     def _drain_pays(self, query: QueryState, snapshot: Snapshot) -> bool:
         """Whether reading early shortens the sweep by enough, ends before it, and hurts nobody."""
@@ -215,7 +228,7 @@ class Klink(Policy):
         known = self._known[query.name]
         epochs = known.epochs
         stage = "drain" if drain else epochs.stage
-        figures = self._figures(known, query, stage)
+        figures = self._figures(known, stage)
         limit = self._row_limit(query, snapshot)
         if self._short_of_memory:
             return Admission(query.name, f"{stage}: frees memory", limit, figures)
@@ -226,8 +239,10 @@ class Klink(Policy):
         return Admission(query.name, reason, limit, figures)
 
     def _row_limit(self, query: QueryState, snapshot: Snapshot) -> int | None:
-        """Only where a batch would take more memory than there is."""
-        if not self.manages_memory or self._known[query.name].epochs.stage == "emit":
+        """An emit needs no input; others only where they would take more memory than there is."""
+        if self._known[query.name].epochs.stage == "emit":
+            return 0
+        if not self.manages_memory:
             return None
         if query.metrics.batches == 0:
             return _memory.FIRST_ROWS
@@ -236,31 +251,32 @@ class Klink(Policy):
         )
         return fit if _waiting_rows(query, snapshot.now_s) > fit else None
 
-    def _figures(self, known: _Known, query: QueryState, stage: str) -> Figures:
+    def _figures(self, known: _Known, stage: str) -> Figures:
         epochs = known.epochs
-        slack_s = float(self._slacks[known.row])
+        slack_s = self._slack_s(known)
         if not math.isfinite(slack_s):
-            return Figures(stage, cost_s=_cost_s(known, query))
+            return Figures(stage, cost_s=known.cost_s)
         arrival = epochs.arrival
         low_s, high_s = arrival.interval(self.confidence) if arrival else (None, None)
         return Figures(
             stage,
             slack_s=slack_s,
             window_end_s=epochs.window_end_s,
-            arrival_s=epochs.base_s + arrival.mean_s if arrival else None,
+            arrival_s=known.expected_s if arrival else None,
             arrival_low_s=epochs.base_s + low_s if low_s is not None else None,
             arrival_high_s=epochs.base_s + high_s if high_s is not None else None,
-            cost_s=_cost_s(known, query),
+            cost_s=known.cost_s,
         )
 
 
 def _cost_s(known: _Known, query: QueryState) -> float:
     """Of all batches that its next result still needs."""
-    rows = query.metrics.backlog_rows or 0.0
-    reading_s = known.fixed_s + rows * (query.metrics.batch_per_row_s or 0.0)
-    if known.epochs.stage == "sweep" and known.epochs.deadlines.output_mode == "append":
-        return reading_s + known.fixed_s
-    return reading_s
+    metrics = query.metrics
+    emit_s = metrics.batch_empty_s or known.fixed_s
+    if known.epochs.stage == "emit":
+        return emit_s
+    sweep_s = known.fixed_s + (metrics.backlog_rows or 0.0) * (metrics.batch_per_row_s or 0.0)
+    return sweep_s + emit_s if known.epochs.deadlines.output_mode == "append" else sweep_s
 
 
 def _waiting_rows(query: QueryState, now_s: float) -> float:

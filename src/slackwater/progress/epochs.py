@@ -54,7 +54,7 @@ class QueryEpochs:
     def update(self, metrics: QueryMetrics) -> None:
         """Take new metrics; cheap when they tell nothing new."""
         before, self._metrics = self._metrics, metrics
-        if metrics.batches != before.batches:
+        if metrics.rows != before.rows:  # a batch without data does not show the frontier
             self._observe(metrics)
         self._advance(metrics)
 

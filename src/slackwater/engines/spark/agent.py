@@ -204,12 +204,19 @@ class Agent:
             self._tell_arrival(name, held)
 
     def _tell_arrival(self, name: str, held: Held) -> None:
+        """All in one message: a decision between two of them would mix old and new."""
         progress = held.peek.progress()
-        if progress is not None:
-            self.link.send({"op": "progress", "query": name, "progress": slim(progress)})
         whole_ms, inputs_ms = held.peek.watermarks_ms()
-        arrival = {"op": "arrive", "query": name, "seq": held.seq}
-        self.link.send(arrival | {"watermark_ms": whole_ms, "input_watermarks_ms": inputs_ms})
+        self.link.send(
+            {
+                "op": "arrive",
+                "query": name,
+                "seq": held.seq,
+                "progress": slim(progress) if progress is not None else None,
+                "watermark_ms": whole_ms,
+                "input_watermarks_ms": inputs_ms,
+            }
+        )
 
     def _on_event(self, jevent: JavaObject) -> None:
         event = json.loads(jevent.json())

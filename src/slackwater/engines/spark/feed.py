@@ -72,7 +72,8 @@ def feed(
         Most rows in a micro-batch.
     knob
         A JSON file ``{"rows": number or null}``, read before every micro-batch, that limits its
-        rows too. A missing or broken file limits nothing.
+        rows too; 0 holds only together with ``"until"``, a time (seconds since the epoch) not yet
+        reached. A missing or broken file limits nothing.
     arrival
         Whether rows carry the column ``arrival_time``.
 
@@ -159,6 +160,8 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check(start)
         until_us = self._horizon_us()
         rows = _smallest(limit, read_knob(self._options.knob))
+        if rows == 0:
+            return start
         if rows is not None and until_us > start["t"]:
             until_us = self._timeline.cut(start["t"], until_us, rows)
         end = self._offset(until_us)
@@ -233,10 +236,15 @@ def read_knob(path: str | None) -> int | None:
     if path is None:
         return None
     try:
-        rows = json.loads(Path(path).read_bytes())["rows"]
-    except (OSError, ValueError, TypeError, KeyError):
+        knob = json.loads(Path(path).read_bytes())
+        rows, until_s = knob["rows"], knob.get("until")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return rows if type(rows) is int and rows > 0 else None
+    if type(rows) is not int or rows < 0:
+        return None
+    if rows == 0 and not (isinstance(until_s, float) and time.time() < until_s):
+        return None  # a zero without a near end would hold the query up for ever
+    return rows
 
 
 def _smallest(limit: ReadLimit, knob: int | None) -> int | None:

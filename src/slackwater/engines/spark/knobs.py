@@ -6,7 +6,11 @@ asks for its latest offset. A missing or broken file means "no limit": knobs fai
 
 import json
 import os
+import time
 from pathlib import Path
+
+# A batch that shall read nothing begins at once; after this a forgotten zero holds nobody up.
+NOTHING_FOR_S = 1.0
 
 
 class Knobs:
@@ -21,8 +25,8 @@ class Knobs:
         return self._folder / f"{query.replace('/', '_')}.json"
 
     def set_rows(self, query: str, rows: int | None) -> None:
-        """Limit the next batch to ``rows``; ``None`` lifts the limit."""
-        if query in self._set and self._set[query] == rows:
+        """Limit the next batch to ``rows``; ``None`` lifts the limit, 0 reads nothing for once."""
+        if rows != 0 and query in self._set and self._set[query] == rows:
             return
         path = self.path(query)
         if rows is None:
@@ -31,7 +35,8 @@ class Knobs:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_suffix(".new")
-        draft.write_text(json.dumps({"rows": rows}))
+        until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
+        draft.write_text(json.dumps({"rows": rows, "until": until_s}))
         os.replace(draft, path)
         self._set[query] = rows
 

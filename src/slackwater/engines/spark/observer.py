@@ -18,7 +18,8 @@ class QueryObserver:
         self._batches = 0
         self._rows_read = 0
         self._rows_written: int | None = None
-        self._cost = BatchCost()
+        self._cost = BatchCost(forget=0.85)  # the first batches of a JVM cost ten times as much
+        self._empty = Smoothed()
         self._arrivals = Smoothed()
         self._frontier_lag = Moments()
         self._max_event_s: float | None = None
@@ -33,7 +34,10 @@ class QueryObserver:
         rows = int(progress["numInputRows"])
         self._batches += 1
         self._rows_read += rows
-        self._cost.update(rows, duration_s)
+        if rows:  # the first row already costs: a source is read and its rows are moved
+            self._cost.update(rows, duration_s)
+        else:
+            self._empty.update(duration_s)
         self._count_output(progress)
         self._watch_event_time(progress, start_s)
         self._watch_arrivals(progress, start_s)
@@ -46,6 +50,7 @@ class QueryObserver:
             service_rate=rows / duration_s if duration_s > 0 else None,
             batch_fixed_s=self._cost.fixed_s,
             batch_per_row_s=self._cost.per_row_s,
+            batch_empty_s=self._empty.value,
             batch_s=duration_s,
             selectivity=self._selectivity(),
             frontier_lag_s=self._frontier_lag.mean,

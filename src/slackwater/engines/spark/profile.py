@@ -85,6 +85,15 @@ SETTINGS: tuple[Setting, ...] = (
         "planning code is wide and rarely hot: the optimising compiler takes long to pay back",
         in_large=False,
     ),
+    Setting(
+        "code-cache",
+        "-XX:ReservedCodeCacheSize",
+        "240m",
+        "jvm flag",
+        "quick-compiler alone would shrink it to 48 MB, which a fleet fills within minutes; then"
+        " the JVM stops compiling and runs new code interpreted",
+        in_large=False,
+    ),
 )
 
 

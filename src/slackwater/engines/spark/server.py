@@ -184,6 +184,8 @@ class ControlServer:
         if op == "arrive":
             client.gated.add(name)
             query.client, query.seq = client, int(message["seq"])
+            if message.get("progress"):
+                query.observer.update(message["progress"])
             query.observer.coming(message.get("watermark_ms"), message.get("input_watermarks_ms"))
             query.state = replace(query.state, metrics=query.observer.metrics)
             query.enter("waiting", now_s)
