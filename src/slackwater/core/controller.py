@@ -6,9 +6,9 @@ from collections.abc import Callable
 from slackwater.core.model import Decision, Schedule, Snapshot
 from slackwater.core.protocols import Clock, Enforcer, EngineDriver, Policy
 
-# Longest pause between two cycles when nothing happens. Arrivals wake the loop at once, so this
-# only bounds how late a starving query is noticed.
-IDLE_PERIOD_S = 0.25
+# Longest pause between two cycles when nothing happens. Arrivals wake the loop at once, and a
+# schedule says when it must be asked again, so this is only a net below.
+IDLE_PERIOD_S = 1.0
 
 
 class Controller:

@@ -4,6 +4,7 @@ All times are seconds since the epoch, on whatever clock the controller was give
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from slackwater.core.windows import Deadlines
@@ -78,7 +79,7 @@ class Memory:
         return self.used_bytes / self.limit_bytes if self.limit_bytes else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is worked out once is kept
 class Snapshot:
     """All that a policy may look at."""
 
@@ -87,11 +88,11 @@ class Snapshot:
     queries: tuple[QueryState, ...] = ()
     memory: Memory | None = None  # of the engine; None: not known
 
-    @property
+    @cached_property
     def waiting(self) -> tuple[QueryState, ...]:
         return tuple(q for q in self.queries if q.phase == "waiting")
 
-    @property
+    @cached_property
     def running(self) -> tuple[QueryState, ...]:
         return tuple(q for q in self.queries if q.phase == "running")
 

@@ -1,5 +1,7 @@
 """When memory runs short: how long it counts more than slack, and whom it lets in."""
 
+from collections.abc import Callable
+
 from slackwater.core.model import Memory, QueryMetrics, QueryState
 
 ROW_BYTES = 1000.0  # what a row takes until a query has shown it
@@ -11,13 +13,14 @@ class Pressure:
     until the least slack of that moment has passed; then it may go on anew.
 
     >>> pressure = Pressure(0.8)
-    >>> pressure.update(10.0, Memory(70, 100), least_slack_s=5.0)
+    >>> five_s = lambda: 5.0
+    >>> pressure.update(10.0, Memory(70, 100), five_s)
     False
-    >>> pressure.update(11.0, Memory(82, 100), least_slack_s=5.0)
+    >>> pressure.update(11.0, Memory(82, 100), five_s)
     True
-    >>> pressure.update(12.0, Memory(60, 100), least_slack_s=4.0)
+    >>> pressure.update(12.0, Memory(60, 100), five_s)
     True
-    >>> pressure.update(13.0, Memory(40, 100), least_slack_s=3.0)
+    >>> pressure.update(13.0, Memory(40, 100), five_s)
     False
     """
 
@@ -26,7 +29,9 @@ class Pressure:
         self._target_bytes = 0.0
         self._until_s: float | None = None  # None: off
 
-    def update(self, now_s: float, memory: Memory | None, least_slack_s: float) -> bool:
+    def update(
+        self, now_s: float, memory: Memory | None, least_slack_s: Callable[[], float]
+    ) -> bool:
         """Whether memory counts now."""
         if memory is None:
             return False
@@ -35,7 +40,7 @@ class Pressure:
             self._until_s = None
         if self._until_s is None and memory.utilisation >= self.bound:
             self._target_bytes = memory.used_bytes / 2
-            self._until_s = now_s + max(0.0, least_slack_s)
+            self._until_s = now_s + max(0.0, least_slack_s())
         return self._until_s is not None or memory.utilisation >= self.bound
 
 

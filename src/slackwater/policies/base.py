@@ -1,5 +1,6 @@
 """What all policies share: the bound on admissions and the bound on waiting."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -34,12 +35,12 @@ class Policy(ABC):
         waiting = snapshot.waiting
         if not waiting or snapshot.free_slots == 0:
             return Schedule()
-        overdue, others = _split_overdue(waiting, snapshot.now_s)
+        overdue, others, next_overdue_s = _split_overdue(waiting, snapshot.now_s)
         chosen = list(islice(overdue, snapshot.free_slots))
         room = snapshot.free_slots - len(chosen)
         if room and others:
             chosen.extend(islice(self._rank(others, snapshot), room))
-        return Schedule(tuple(chosen))
+        return Schedule(tuple(chosen), next_overdue_s)
 
     @abstractmethod
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
@@ -48,18 +49,21 @@ class Policy(ABC):
 
 def _split_overdue(
     waiting: Sequence[QueryState], now_s: float
-) -> tuple[list[Admission], list[QueryState]]:
-    overdue: list[tuple[float, QueryState]] = []
+) -> tuple[list[Admission], list[QueryState], float | None]:
+    """Those to serve at once, the others, and when the first of these will be overdue."""
+    overdue: list[QueryState] = []
     others: list[QueryState] = []
+    next_s = math.inf
     for query in waiting:
-        left_s = query.spec.max_wait_s - query.waited_s(now_s)
-        if left_s <= query.spec.max_wait_s * (1 - OVERDUE_SHARE):
-            overdue.append((left_s, query))
+        at_s = query.since_s + OVERDUE_SHARE * query.spec.max_wait_s
+        if at_s <= now_s:
+            overdue.append(query)
         else:
             others.append(query)
-    overdue.sort(key=lambda pair: (pair[0], pair[1].name))
+            next_s = min(next_s, at_s)
+    overdue.sort(key=lambda query: (query.since_s + query.spec.max_wait_s, query.name))
     admissions = [
         Admission(query.name, f"waited {query.waited_s(now_s):.1f} s, close to its maximum")
-        for _, query in overdue
+        for query in overdue
     ]
-    return admissions, others
+    return admissions, others, next_s if others else None

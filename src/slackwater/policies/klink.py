@@ -13,12 +13,15 @@ from slackwater.core.model import Admission, Figures, QueryState, Schedule, Snap
 from slackwater.core.windows import Deadlines
 from slackwater.policies import _memory
 from slackwater.policies.base import Policy
-from slackwater.progress.epochs import QueryEpochs
+from slackwater.progress.epochs import RETRY_S, QueryEpochs
 from slackwater.progress.slack import SlackTable
 
 UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
 UNSEEN_S = 0.05  # how long a query's last batch may be unknown before we go on without it
 DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
+
+
+EMIT, SWEEP, OTHER = range(3)  # in this order they are served
 
 
 class _Known:
@@ -29,9 +32,8 @@ class _Known:
         self.epochs = epochs
         self.seen: tuple[object, object] = (None, None)  # metrics and admission of the last look
         self.fixed_s = UNKNOWN_COST_S
-        self.cost_s = UNKNOWN_COST_S  # of all batches that its next result still needs
-        self.expected_s = math.inf  # when its sweeping watermark arrives, on average
-        self.due_s = math.inf  # from when on its next batch finds something
+        self.batches = 0  # that ran until the last look
+        self.fruitless = 0  # admissions in a row that ran no batch
 
 
 class Klink(Policy):
@@ -83,7 +85,12 @@ class Klink(Policy):
         self._known: dict[str, _Known] = {}
         self._free_rows: list[int] = []
         self._table = SlackTable()
-        self._slacks: NDArray[np.float64] = np.empty(0)  # at the time of the last look
+        # By row of the table, as it.
+        self._rank_of = np.empty(0, dtype=np.int8)  # EMIT, SWEEP or OTHER
+        self._cost = np.empty(0)  # of all batches that the next result still needs
+        self._expected = np.empty(0)  # when the sweeping watermark arrives, on average
+        self._due = np.empty(0)  # from when on the next batch finds something
+        self._slacks: NDArray[np.float64] | None = None  # at the last look, when asked for
         self._now_s = 0.0
         self._pressure = _memory.Pressure(memory_bound)
         self._short_of_memory = False
@@ -91,27 +98,30 @@ class Klink(Policy):
     def decide(self, snapshot: Snapshot) -> Schedule:
         self._look(snapshot)
         schedule = super().decide(snapshot)
-        return Schedule(schedule.admissions, self._next_due_s(snapshot))
+        wake_s = min(self._next_due_s(snapshot), schedule.wake_at_s or math.inf)
+        return Schedule(schedule.admissions, wake_s if math.isfinite(wake_s) else None)
 
     # -- what is known --------------------------------------------------------------------------
 
     def _look(self, snapshot: Snapshot) -> None:
-        """Take in what has changed since the last look; then all slacks at once."""
+        """Take in what has changed since the last look."""
         for query in snapshot.queries:
             known = self._known.get(query.name)
             if known is None or known.epochs.deadlines is not query.spec.deadlines:
                 known = self._meet(query, known)
             # A trigger that found no data changes no metrics: it is known by its admission.
-            if known.seen[0] is not query.metrics or known.seen[1] != query.admitted_s:
+            if known.seen[0] is not query.metrics or (
+                query.phase == "waiting" and known.seen[1] != query.admitted_s
+            ):
                 self._learn(known, query)
         if len(self._known) > len(snapshot.queries):
             self._forget_all_but({query.name for query in snapshot.queries})
         self._now_s = snapshot.now_s
-        self._slacks = self._table.slacks(snapshot.now_s)
+        self._slacks = None
         if self.manages_memory:
-            least_s = float(self._slacks.min()) if len(self._slacks) else math.inf
-            least_s = least_s if math.isfinite(least_s) else 0.0
-            self._short_of_memory = self._pressure.update(snapshot.now_s, snapshot.memory, least_s)
+            self._short_of_memory = self._pressure.update(
+                snapshot.now_s, snapshot.memory, self._least_slack_s
+            )
 
     def _meet(self, query: QueryState, before: _Known | None) -> _Known:
         deadlines: Deadlines = query.spec.deadlines
@@ -124,55 +134,68 @@ class Klink(Policy):
             row = self._free_rows.pop() if self._free_rows else len(self._known)
         known = _Known(row, QueryEpochs(deadlines, self._estimator))
         self._table.clear(row)
+        self._reserve(row + 1)
         self._known[query.name] = known
         return known
 
+    def _reserve(self, rows: int) -> None:
+        if rows > len(self._due):
+            more = max(64, len(self._due))
+            self._rank_of = np.concatenate((self._rank_of, np.full(more, OTHER, dtype=np.int8)))
+            self._cost = np.concatenate((self._cost, np.full(more, UNKNOWN_COST_S)))
+            self._expected = np.concatenate((self._expected, np.full(more, math.inf)))
+            self._due = np.concatenate((self._due, np.full(more, math.inf)))
+
     def _learn(self, known: _Known, query: QueryState) -> None:
         metrics = query.metrics
-        known.seen = metrics, query.admitted_s
+        if known.seen[1] != query.admitted_s:
+            ran = known.batches != metrics.batches
+            known.fruitless = 0 if ran else known.fruitless + 1
+        known.seen, known.batches = (metrics, query.admitted_s), metrics.batches
         epochs = known.epochs
         epochs.update(metrics)
         known.fixed_s = metrics.batch_fixed_s or UNKNOWN_COST_S
-        known.cost_s = _cost_s(known, query)
         mean_s = epochs.arrival.mean_s if epochs.arrival is not None else 0.0
-        known.expected_s = epochs.base_s + mean_s
-        last_try_s = max(metrics.batch_start_s or 0.0, query.admitted_s or 0.0)
+        row = known.row
+        self._cost[row] = cost_s = _cost_s(known, query)
+        self._expected[row] = expected_s = epochs.base_s + mean_s
         if epochs.stage == "emit":
-            known.due_s = 0.0
-            self._table.put_arrived(known.row, known.expected_s, known.cost_s)
+            self._rank_of[row], self._due[row] = EMIT, _again_s(known, query)
+            self._table.put_arrived(row, expected_s, cost_s)
         elif epochs.stage == "sweep":
-            known.due_s = epochs.ready_s(known.fixed_s, last_try_s)
+            last_try_s = max(metrics.batch_start_s or 0.0, query.admitted_s or 0.0)
+            self._rank_of[row] = SWEEP
+            self._due[row] = epochs.ready_s(known.fixed_s, last_try_s)
             # Of several inputs the earliest orders, the last decides when a sweep is due.
             firsts = [epochs.arrival, *epochs.first_arrivals]
             first = min(filter(None, firsts), key=lambda delay: delay.mean_s, default=None)
-            self._table.put(known.row, epochs.base_s, first, known.cost_s)
+            self._table.put(row, epochs.base_s, first, cost_s)
         else:
-            known.due_s = 0.0
-            self._table.clear(known.row)
+            self._rank_of[row], self._due[row] = OTHER, _again_s(known, query)
+            self._table.clear(row)
 
     def _forget_all_but(self, names: set[str]) -> None:
         for name in self._known.keys() - names:
             known = self._known.pop(name)
             self._table.clear(known.row)
+            self._due[known.row] = math.inf
             self._free_rows.append(known.row)
 
     # -- whom to admit --------------------------------------------------------------------------
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
-        ready = [q for q in waiting if self._is_ready(q, snapshot.now_s)]
+        rows = np.fromiter((self._known[query.name].row for query in waiting), np.intp)
+        ready = np.flatnonzero(self._due[rows] <= snapshot.now_s)
         order = self._by_memory if self._short_of_memory else self._by_slack
-        for query in sorted(ready, key=partial(order, snapshot)):
-            yield self._admission(query, snapshot)
-        if self._short_of_memory:
+        for place in ready[order(rows[ready], [waiting[p] for p in ready.tolist()])].tolist():
+            if self._is_settled(waiting[place], snapshot.now_s):
+                yield self._admission(waiting[place], snapshot)
+        if self._short_of_memory or snapshot.running:
             return
-        admitted = {query.name for query in ready}
-        for query in waiting:
-            if query.name not in admitted and self._drain_pays(query, snapshot):
-                yield self._admission(query, snapshot, drain=True)
+        for place in np.flatnonzero(self._due[rows] > snapshot.now_s).tolist():
+            if self._drain_pays(waiting[place], snapshot):
+                yield self._admission(waiting[place], snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
-
-    def _is_ready(self, query: QueryState, now_s: float) -> bool:
-        return self._known[query.name].due_s <= now_s and self._is_settled(query, now_s)
 
     def _is_settled(self, query: QueryState, now_s: float) -> bool:
         """Whether the last batch's progress is known; it may come a little after the arrival."""
@@ -180,24 +203,37 @@ class Klink(Policy):
             return True
         return (query.metrics.batch_start_s or 0.0) >= query.admitted_s - 0.002
 
-    def _slack_s(self, known: _Known) -> float:
-        """A sweep that is due counts as arrived when it was expected, so that age tells."""
-        slack_s = float(self._slacks[known.row])
-        if known.epochs.stage == "sweep" and known.due_s <= self._now_s:
-            slack_s = min(slack_s, known.expected_s - self._now_s - known.cost_s)
-        return slack_s
+    def _least_slack_s(self) -> float:
+        slacks = self._table.slacks(self._now_s)
+        least_s = float(slacks.min()) if len(slacks) else math.inf
+        return least_s if math.isfinite(least_s) else 0.0
 
-    def _by_slack(self, snapshot: Snapshot, query: QueryState) -> tuple[float, ...]:
-        known = self._known[query.name]
-        stage = known.epochs.stage
-        if stage == "free":  # no deadline: as long as it has waited
-            return (2.0, -query.spec.priority, -query.waited_s(snapshot.now_s))
-        return (0.0 if stage == "emit" else 1.0, -query.spec.priority, self._slack_s(known))
+    def _slack_now(self) -> NDArray[np.float64]:
+        """Of every row. A sweep that is due counts as arrived when it was expected: age tells."""
+        if self._slacks is None:
+            slacks = self._table.slacks(self._now_s)
+            rows = slice(len(slacks))
+            aged = self._expected[rows] - self._now_s - self._cost[rows]
+            due = (self._rank_of[rows] == SWEEP) & (self._due[rows] <= self._now_s)
+            self._slacks = np.where(due, np.minimum(slacks, aged), slacks)
+        return self._slacks
 
-    def _by_memory(self, snapshot: Snapshot, query: QueryState) -> tuple[float, ...]:
-        known = self._known[query.name]
-        freed = _memory.freed_rows(query, known.epochs.stage == "emit", known.fixed_s)
-        return (-freed, self._slack_s(known))
+    def _by_slack(self, rows: NDArray[np.intp], queries: list[QueryState]) -> NDArray[np.intp]:
+        """Emits, then sweeps, then queries without a deadline; in each the important first."""
+        priority = np.fromiter((query.spec.priority for query in queries), float, len(queries))
+        since_s = np.fromiter((query.since_s for query in queries), float, len(queries))
+        slacks = self._slack_now()[rows]
+        urgency = np.where(np.isfinite(slacks), slacks, since_s)
+        return np.lexsort((since_s, urgency, -priority, self._rank_of[rows]))
+
+    def _by_memory(self, rows: NDArray[np.intp], queries: list[QueryState]) -> NDArray[np.intp]:
+        """Those that free most first, ties by least slack."""
+        known = [self._known[query.name] for query in queries]
+        freed = [
+            _memory.freed_rows(query, each.epochs.stage == "emit", each.fixed_s)
+            for query, each in zip(queries, known, strict=True)
+        ]
+        return np.lexsort((self._slack_now()[rows], -np.asarray(freed)))
 
     def _drain_pays(self, query: QueryState, snapshot: Snapshot) -> bool:
         """Whether reading early shortens the sweep by enough, ends before it, and hurts nobody."""
@@ -206,21 +242,19 @@ class Klink(Policy):
         if known.epochs.stage != "sweep" or rows_s < DRAIN_PAYS * known.fixed_s:
             return False
         end_s = snapshot.now_s + known.fixed_s + 2 * rows_s
-        if snapshot.running or end_s > known.due_s:
+        if end_s > self._due[known.row]:
             return False
-        return all(other.due_s > end_s for other in self._known.values())
+        return bool(np.all(self._due > end_s))
 
-    def _next_due_s(self, snapshot: Snapshot) -> float | None:
+    def _next_due_s(self, snapshot: Snapshot) -> float:
         """When the next of those that wait is due; those that could go now need a free slot."""
         now_s = snapshot.now_s
-        due = [self._known[query.name].due_s for query in snapshot.waiting]
-        later = [due_s for due_s in due if due_s > now_s]
-        unsettled = [
-            query.since_s + UNSEEN_S
-            for query in snapshot.waiting
-            if not self._is_settled(query, now_s)
-        ]
-        return min(later + unsettled, default=None)
+        later = self._due[self._due > now_s]
+        next_s = float(later.min()) if len(later) else math.inf
+        newcomers = (q for q in snapshot.waiting if q.since_s + UNSEEN_S > now_s)
+        if not all(self._is_settled(query, now_s) for query in newcomers):
+            next_s = min(next_s, now_s + UNSEEN_S)
+        return next_s
 
     # -- what is said of it ---------------------------------------------------------------------
 
@@ -240,7 +274,8 @@ class Klink(Policy):
 
     def _row_limit(self, query: QueryState, snapshot: Snapshot) -> int | None:
         """An emit needs no input; others only where they would take more memory than there is."""
-        if self._known[query.name].epochs.stage == "emit":
+        known = self._known[query.name]
+        if known.epochs.stage == "emit" and not known.fruitless:
             return 0
         if not self.manages_memory:
             return None
@@ -253,20 +288,28 @@ class Klink(Policy):
 
     def _figures(self, known: _Known, stage: str) -> Figures:
         epochs = known.epochs
-        slack_s = self._slack_s(known)
+        slack_s = float(self._slack_now()[known.row])
+        cost_s = float(self._cost[known.row])
         if not math.isfinite(slack_s):
-            return Figures(stage, cost_s=known.cost_s)
+            return Figures(stage, cost_s=cost_s)
         arrival = epochs.arrival
         low_s, high_s = arrival.interval(self.confidence) if arrival else (None, None)
         return Figures(
             stage,
             slack_s=slack_s,
             window_end_s=epochs.window_end_s,
-            arrival_s=known.expected_s if arrival else None,
+            arrival_s=float(self._expected[known.row]) if arrival else None,
             arrival_low_s=epochs.base_s + low_s if low_s is not None else None,
             arrival_high_s=epochs.base_s + high_s if high_s is not None else None,
-            cost_s=known.cost_s,
+            cost_s=cost_s,
         )
+
+
+def _again_s(known: _Known, query: QueryState) -> float:
+    """When to try again; a query that finds nothing to do is asked less and less often."""
+    if not known.fruitless:
+        return 0.0
+    return (query.admitted_s or 0.0) + RETRY_S * 2.0 ** min(known.fruitless, 4)
 
 
 def _cost_s(known: _Known, query: QueryState) -> float:

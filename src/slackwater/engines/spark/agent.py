@@ -26,7 +26,7 @@ from slackwater.engines.spark.wire import Message
 
 log = logging.getLogger("slackwater.fleet")
 
-MEMORY_PERIOD_S = 0.5
+MEMORY_PERIOD_S = 1.0
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 
 
@@ -166,7 +166,7 @@ class Agent:
 
     def _run(self) -> None:
         while not self._closed.is_set():
-            report = self._reports.poll(round(MEMORY_PERIOD_S * 1000), self._milliseconds)
+            report = self._reports.poll(500, self._milliseconds)
             try:
                 self._tell_memory()
                 if report is None:
@@ -233,10 +233,11 @@ class Agent:
         name = self._events.named.get(progress["runId"])
         if name is None:
             return  # not one of ours
-        held = self._held.get(name)
-        if held is None or not held.peek.seen(progress["batchId"]):
+        # A held query's progress goes with its next arrival, together with its watermark.
+        held = name in self._held
+        if not held:
             self.link.send({"op": "progress", "query": name, "progress": slim(progress)})
-        if held is None and "triggerExecution" in progress["durationMs"]:
+        if not held and "triggerExecution" in progress["durationMs"]:
             self.link.send({"op": "done", "query": name, "at": batch_end_s(progress)})
         self._events.on_progress(name, progress)
 

@@ -5,6 +5,7 @@ input and runs until that is closed, so that it never outlives the driver that s
 no Spark: nothing here imports it.
 """
 
+import gc
 import json
 import logging
 import select
@@ -107,6 +108,7 @@ def main() -> None:
     def driver_is_gone() -> bool:
         return bool(select.select([sys.stdin], [], [], 0)[0])
 
+    gc.freeze()  # collections need not walk through all loaded modules
     service.run(driver_is_gone)
 
 

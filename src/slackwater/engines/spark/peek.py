@@ -36,10 +36,6 @@ class Peek:
         found: dict[str, Any] = json.loads(last.json())
         return found
 
-    def seen(self, batch: int) -> bool:
-        """Whether this batch's progress has been read here."""
-        return batch <= self._batch
-
     def watermarks_ms(self) -> tuple[int | None, list[int]]:
         """Of the next batch, and of each watermark in the plan that it is made of."""
         if self._blind:

@@ -45,8 +45,8 @@ class _Query:
         self.client: _Client | None = None  # where its gate is
         self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
 
-    def enter(self, phase: Any, now_s: float) -> None:
-        self.state = replace(self.state, phase=phase, since_s=now_s)
+    def enter(self, phase: Any, now_s: float, **changes: Any) -> None:
+        self.state = replace(self.state, phase=phase, since_s=now_s, **changes)
 
 
 class ControlServer:
@@ -187,8 +187,7 @@ class ControlServer:
             if message.get("progress"):
                 query.observer.update(message["progress"])
             query.observer.coming(message.get("watermark_ms"), message.get("input_watermarks_ms"))
-            query.state = replace(query.state, metrics=query.observer.metrics)
-            query.enter("waiting", now_s)
+            query.enter("waiting", now_s, metrics=query.observer.metrics)
         elif op == "done":
             if query.state.phase == "running" and message.get("at", now_s) >= query.state.since_s:
                 query.enter("idle", now_s)
@@ -221,8 +220,7 @@ class ControlServer:
     def _grant(self, query: _Query, row_limit: int | None) -> None:
         now_s = self.clock.now()
         state = query.state
-        query.state = replace(state, admitted_s=now_s, admissions=state.admissions + 1)
-        query.enter("running", now_s)
+        query.enter("running", now_s, admitted_s=now_s, admissions=state.admissions + 1)
         if query.client is not None:
             grant = {"op": "grant", "query": state.name, "seq": query.seq, "rows": row_limit}
             self._send(query.client, grant)
