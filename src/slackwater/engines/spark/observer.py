@@ -144,36 +144,35 @@ def backlog_rows(progress: Progress) -> float | None:
     >>> backlog_rows({"sources": [kafka]})
     3.0
     """
-    known = [
-        _position(source.get("latestOffset")) - _position(source.get("endOffset"))
-        for source in progress.get("sources", [])
-        if _counts_rows(source.get("latestOffset")) and _counts_rows(source.get("endOffset"))
-    ]
+    known = [latest - end for latest, end in _positions(progress) if end is not None]
     return sum(known) if known else None
 
 
 def _arrived_rows(progress: Progress) -> float | None:
-    known = [
-        _position(source.get("latestOffset"))
-        for source in progress.get("sources", [])
-        if _counts_rows(source.get("latestOffset"))
-    ]
+    known = [latest for latest, _ in _positions(progress)]
     return sum(known) if known else None
 
 
-def _counts_rows(offset: Any) -> bool:
-    """Whether an offset is a number of rows: ours (``n``), or per topic and partition (Kafka's)."""
+def _positions(progress: Progress) -> list[tuple[float, float | None]]:
+    """Rows arrived and rows read of each source whose offsets count rows."""
+    found = []
+    for source in progress.get("sources", []):
+        latest = _position(source.get("latestOffset"))
+        if latest is not None:
+            found.append((latest, _position(source.get("endOffset"))))
+    return found
+
+
+def _position(offset: Any) -> float | None:
+    """Of an offset that is a number of rows: ours (``n``), or by topic and partition (Kafka's)."""
     offset = _parsed(offset)
     if not isinstance(offset, dict) or not offset:
-        return False
-    return "n" in offset or all(isinstance(value, dict) for value in offset.values())
-
-
-def _position(offset: Any) -> float:
-    offset = _parsed(offset)
+        return None
     if "n" in offset:
         return float(offset["n"])
-    return float(sum(sum(partitions.values()) for partitions in offset.values()))
+    if all(isinstance(value, dict) for value in offset.values()):
+        return float(sum(sum(partitions.values()) for partitions in offset.values()))
+    return None
 
 
 def _parsed(offset: Any) -> Any:

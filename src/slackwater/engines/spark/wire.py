@@ -21,8 +21,8 @@ from slackwater.core.errors import SlackwaterError, UsageError
 Message = dict[str, Any]
 
 MAX_LINE = 1 << 20  # a longer message is an error, not a reason to use up memory
-BEAT_PERIOD_S = 0.2
-LEASE_S = 0.8  # four beats lost: the controller is gone or hangs
+BEAT_PERIOD_S = 0.4
+LEASE_S = 1.2  # three beats lost: the controller is gone or hangs
 
 
 class WireError(SlackwaterError):
