@@ -1,6 +1,6 @@
 """A fleet of YSB queries on embedded Spark: watch it for a while, then see what happened.
 
-``python examples/demo.py [--queries 6] [--seconds 20] [--policy fcfs]``
+``python examples/demo.py [--queries 6] [--seconds 20] [--policy klink]``
 """
 
 import argparse
@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--policy", default="fcfs")
+    parser.add_argument("--policy", default="klink")
     options = parser.parse_args()
     console = Console()
     trial = Trial(options.policy, queries=options.queries, seconds=options.seconds, warmup_s=10)

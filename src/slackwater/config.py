@@ -44,7 +44,7 @@ class FleetFile(_Section):
     """The whole file."""
 
     name: str | None = None
-    policy: str = "fcfs"
+    policy: str = "klink"
     parameters: dict[str, Any] = {}  # of the policy
     slots: int | None = Field(None, ge=1)
     max_wait: float = Field(10.0, gt=0)

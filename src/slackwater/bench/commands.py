@@ -37,7 +37,7 @@ def _comparison(workload: str) -> Callable[..., None]:
                 "as it comes, spark-tuned: our session, spark-fair: with FAIR pools, spark-trigger:"
                 " with the best fixed interval (spark-trigger:1.5: with this one)."
             ),
-        ] = "spark,spark-tuned,fcfs,round-robin",
+        ] = "spark,spark-fair,spark-trigger,klink",
         queries: Annotated[str, typer.Option(help="How many; or several counts: 4,8,12.")] = "8",
         seconds: Annotated[float, typer.Option(help="Measured time of a trial.")] = 30.0,
         warmup: Annotated[float, typer.Option(help="Seconds before it that do not count.")] = 15.0,
@@ -62,6 +62,10 @@ def _comparison(workload: str) -> Callable[..., None]:
         seed: Annotated[
             int, typer.Option(help="All phases, delays and events follow from it.")
         ] = 1,
+        heap: Annotated[str | None, typer.Option(help="Of Spark's driver, such as 512m.")] = None,
+        backlog: Annotated[
+            float, typer.Option(min=0, help="Seconds of events that wait at the start.")
+        ] = 0.0,
         json_file: Annotated[
             Path | None, typer.Option("--json", help="Keep the result here, after every trial.")
         ] = None,
@@ -91,6 +95,8 @@ def _comparison(workload: str) -> Callable[..., None]:
             gate=gate,
             controller=controller,
             master=master,
+            heap=heap,
+            backlog_s=backlog,
             seed=seed,
         )
         _compare(base, _texts(policies), _counts(queries), repeat, json_file, resume, report)
@@ -102,6 +108,7 @@ for _workload, _help in {
     "ysb": "Yahoo Streaming Benchmark: latency of window results under each policy, checked.",
     "linear-road": "Linear Road: as ysb, with cars on expressways.",
     "nyc-taxi": "New York taxi trips: as ysb, with averages by area.",
+    "catch-up": "Events that nearly all are groups of their own: what --backlog does to --heap.",
 }.items():
     bench.command(_workload, help=_help)(_comparison(_workload))
 

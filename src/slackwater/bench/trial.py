@@ -58,6 +58,8 @@ class Trial:
     trigger_s: float | None = None  # a processing-time trigger; None: as fast as it goes
     fair: bool = False  # Spark's FAIR scheduler, a pool for each query
     parameters: dict[str, Any] = field(default_factory=dict)  # for the policy's constructor
+    heap: str | None = None  # of the driver, such as 512m
+    backlog_s: float = 0.0  # events of so long ago wait when the queries start, and are measured
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -94,6 +96,8 @@ def run(trial: Trial) -> dict[str, Any]:
         parameters = {"seed": trial.seed} | parameters
     gated = policies.load(trial.policy, **parameters).gated
     conf = {"spark.sql.shuffle.partitions": str(trial.shuffle_partitions)}
+    if trial.heap:
+        conf["spark.driver.memory"] = trial.heap
     if trial.fair:
         conf["spark.scheduler.mode"] = "FAIR"
     spark = session("slackwater-bench", trial.master, trial.profile, conf)
@@ -120,7 +124,8 @@ class Measurement:
         self.batches: dict[str, list[Progress]] = defaultdict(list)
         fleet.on_progress(lambda name, progress: self.batches[name].append(progress))
         # Traffic begins when all queries should be up, so that none starts with a backlog.
-        self.start_s = float(round(time.time() + 5 + trial.queries))
+        ahead_s = -trial.backlog_s if trial.backlog_s else 5 + trial.queries
+        self.start_s = float(round(time.time() + ahead_s))
         self.workloads = workloads(trial, self.start_s)
         self.first_s = self.last_s = 0.0  # the measured time; known when all queries are up
 
@@ -129,12 +134,13 @@ class Measurement:
             self._start(name, workload)
         if not self.fleet.wait_ready(START_LIMIT_S):
             raise EngineError(f"not all queries started within {START_LIMIT_S:.0f} s")
-        self.first_s = max(self.start_s, time.time()) + self.trial.warmup_s
-        self.last_s = self.first_s + self.trial.seconds
+        begin_s = max(self.start_s, time.time()) + self.trial.warmup_s
+        self.first_s = self.start_s if self.trial.backlog_s else begin_s
+        self.last_s = begin_s + self.trial.seconds
         meter, heap = CpuMeter(), driver_heap(self.spark)
-        time.sleep(max(0.0, self.first_s - time.time()))
+        time.sleep(max(0.0, begin_s - time.time()))
         cpu, controller = meter.read(), self.fleet.controller_cpu_s()
-        samples = sample(self.first_s, self.last_s, meter.read, heap)
+        samples = sample(begin_s, self.last_s, meter.read, heap)
         cpu, controller = meter.read() - cpu, self.fleet.controller_cpu_s() - controller
         drained = self._drain()
         self.spark.sparkContext.setLogLevel("OFF")  # stopping interrupts batches; that is no error

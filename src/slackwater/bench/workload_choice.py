@@ -11,6 +11,7 @@ WORKLOADS = {
     "ysb": "slackwater.workloads.ysb:Ysb",
     "linear-road": "slackwater.workloads.linear_road:LinearRoad",
     "nyc-taxi": "slackwater.workloads.nyc_taxi:NycTaxi",
+    "catch-up": "slackwater.workloads.catch_up:CatchUp",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from slackwater.engines.spark.feed import load_feed
@@ -83,10 +83,6 @@ class Ysb:
         knob: str | Path | None = None,
     ) -> DataFrame:
         """Columns ``window_start``, ``window_end``, ``campaign_id``, ``count``."""
-        grid = self.windows
-        window = F.window(
-            "event_time", *map(_interval, (grid.size_us, grid.slide_us, self._phase_us))
-        )
         views = (
             load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch, knob=knob))
             .withWatermark("event_time", f"{self._watermark_ms} milliseconds")
@@ -95,7 +91,7 @@ class Ysb:
         )
         counts = (
             views.join(F.broadcast(self.campaign_table(spark)), "ad_id")
-            .groupBy(window.alias("window"), "campaign_id")
+            .groupBy(self._window.alias("window"), "campaign_id")
             .count()
         )
         return counts.select(
@@ -140,8 +136,10 @@ class Ysb:
         )
 
     @property
-    def _phase_us(self) -> int:
-        return self.windows.phase_us % self.windows.slide_us
+    def _window(self) -> Column:
+        grid = self.windows
+        lengths = grid.size_us, grid.slide_us, grid.phase_us % grid.slide_us
+        return F.window("event_time", *map(_interval, lengths))
 
     @property
     def _watermark_ms(self) -> int:

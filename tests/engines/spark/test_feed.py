@@ -23,6 +23,7 @@ from slackwater.core.errors import UsageError
 from slackwater.engines.spark import feed as feed_module
 from slackwater.engines.spark.feed import FeedReader, FeedSource, feed, read_knob
 from slackwater.engines.spark.feed_options import FeedOptions
+from slackwater.engines.spark.knobs import Knobs
 from slackwater.traffic import Traffic
 
 START_S = 1_700_000_000.0
@@ -144,6 +145,20 @@ def test_knob_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Pa
     assert 290 <= reader.latestOffset(start, limit)["n"] <= 300
     knob.write_text('{"rows": null}')
     assert reader.latestOffset(start, limit)["n"] > 1990
+
+
+def test_a_knob_at_zero_reads_nothing_but_not_for_long(clock: SimpleNamespace, tmp_path: Path):
+    knobs = Knobs(tmp_path)
+    reader = FeedReader(replace(OPTIONS, knob=str(knobs.path("q"))), SCHEMA)
+    start = reader.initialOffset()
+    knobs.set_rows("q", 0)
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    knobs.path("q").write_text(json.dumps({"rows": 0, "until": time.time() - 0.1}))
+    assert reader.latestOffset(start, ReadAllAvailable())["n"] > 1990
+    knobs.set_rows("q", 0)  # again, though it was set before: the end is a new one
+    assert read_knob(str(knobs.path("q"))) == 0
+    knobs.set_rows("q", None)
+    assert read_knob(str(knobs.path("q"))) is None
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class ControllerSettings:
     """What a controller is told when it starts."""
 
     socket: str
-    policy: str = "fcfs"
+    policy: str = "klink"
     slots: int = 1
     dry_run: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)  # for the policy's constructor

@@ -62,7 +62,7 @@ class Fleet:
 
     Examples
     --------
-    >>> with Fleet(spark, policy="fcfs") as fleet:      # doctest: +SKIP
+    >>> with Fleet(spark, policy="klink") as fleet:      # doctest: +SKIP
     ...     fleet.start(counts.writeStream.queryName("counts").format("console"))
     ...     print(fleet.status())
     """
@@ -70,7 +70,7 @@ class Fleet:
     def __init__(
         self,
         spark: SparkSession,
-        policy: str = "fcfs",
+        policy: str = "klink",
         *,
         name: str | None = None,
         slots: int | None = None,

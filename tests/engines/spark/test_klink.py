@@ -1,0 +1,128 @@
+"""Klink on real Spark: results as ever, two batches a window, and it can be explained."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.observer import ran_a_batch
+from slackwater.traffic import Traffic
+from slackwater.workloads.base import WindowRows, collect_windows, differences
+from slackwater.workloads.linear_road import LinearRoad
+from slackwater.workloads.ysb import Ysb
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.spark
+
+WINDOWS = 4
+
+
+@pytest.fixture
+def make_fleet(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Fleet]]:
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
+    made: list[Fleet] = []
+
+    def make(**options: object) -> Fleet:
+        made.append(Fleet(spark, "klink", name=f"k{len(made)}", **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for fleet in made:
+        fleet.stop()
+
+
+def traffic(seconds: float, rate: str = "400") -> Traffic:
+    start_s = float(int(time.time()) + 3)
+    return Traffic(start_s=start_s, stop_s=start_s + seconds, rate=rate, seed=5)
+
+
+def start(fleet: Fleet, spark: SparkSession, name: str, workload: Ysb | LinearRoad) -> None:
+    frame = workload.query(spark, knob=fleet.knobs.path(name))
+    if fleet.gate_kind == "source":
+        frame = fleet.gate(frame, name)
+    fleet.start(frame.writeStream.format("memory").outputMode("append"), name=name)
+
+
+def expected(workload: Ysb | LinearRoad) -> WindowRows:
+    """Of the windows that the stream's last event closes."""
+    last_s = (workload.traffic.stop_s or 0.0) - workload.traffic.max_delay_s - 0.1
+    first_us = round(workload.traffic.start_s * 1e6)
+    return {end: rows for end, rows in workload.truth(first_us, round(last_s * 1e6)).items() if rows}
+
+
+def seen(spark: SparkSession, name: str, workload: Ysb | LinearRoad) -> WindowRows:
+    return collect_windows(spark.table(name), workload.columns)
+
+
+@pytest.mark.parametrize("gate", ["clock", "source"])
+def test_every_window_is_right_and_takes_about_two_batches(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], gate: str
+) -> None:
+    fleet = make_fleet(gate=gate)
+    batches: dict[str, int] = {}
+
+    def count(name: str, progress: dict[str, object]) -> None:
+        batches[name] = batches.get(name, 0) + ran_a_batch(progress)
+
+    fleet.on_progress(count)
+    queries = {
+        f"{gate}{n}": Ysb(traffic=traffic(3 * WINDOWS + 2), phase_s=0.7 * n) for n in range(2)
+    }
+    for name, workload in queries.items():
+        start(fleet, spark, name, workload)
+    for name, workload in queries.items():
+        wanted = expected(workload)
+        eventually(lambda: seen(spark, name, workload).keys() >= wanted.keys(), 60)  # noqa: B023
+        found = {end: rows for end, rows in seen(spark, name, workload).items() if end in wanted}
+        assert differences(wanted, found) == []
+        assert len(wanted) >= WINDOWS - 1
+        # Stock Spark runs a batch as soon as the last has ended: ten times as many.
+        assert batches[name] <= 4 * len(wanted) + 4
+    stages = {(d["figures"] or {}).get("stage") for d in fleet.explain(last=200)}
+    assert {"sweep", "emit"} <= stages
+    emit = next(d for d in fleet.explain(last=200) if (d["figures"] or {}).get("stage") == "emit")
+    figures = emit["figures"]
+    assert figures["arrival_low_s"] <= figures["arrival_s"] <= figures["arrival_high_s"]
+    assert figures["window_end_s"] < figures["arrival_s"] < emit["at_s"] + 5
+
+
+def test_a_join_is_swept_when_its_last_input_has_arrived(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet()
+    road = LinearRoad(traffic=traffic(14, rate="600"), cars=100)
+    start(fleet, spark, "tolls", road)
+    wanted = expected(road)
+    eventually(lambda: seen(spark, "tolls", road).keys() >= wanted.keys(), 90)
+    found = {end: rows for end, rows in seen(spark, "tolls", road).items() if end in wanted}
+    assert wanted and differences(wanted, found) == []
+    entry = next(q for q in fleet._ask_controller()[0].values() if q["spec"]["name"] == "tolls")
+    assert len(entry["metrics"]["input_watermarks_s"]) == 3
+    assert entry["metrics"]["next_watermark_s"] == min(entry["metrics"]["input_watermarks_s"])
+
+
+def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[..., Fleet]) -> None:
+    fleet = make_fleet()
+    ysb = Ysb(traffic=traffic(10))
+    writer = ysb.query(spark).writeStream.format("memory").outputMode("update")
+    fleet.start(writer, name="updates")
+    eventually(lambda: fleet.status().queries[0].batches >= 4, 60)
+    assert fleet._members["updates"].spec.deadlines.output_mode == "update"
+    stages = {(d["figures"] or {}).get("stage") for d in fleet.explain(last=200)}
+    assert "sweep" in stages and "emit" not in stages
+
+
+def test_memory_is_known_to_the_controller(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    from slackwater.engines.spark import wire
+
+    fleet = make_fleet()
+    eventually(lambda: wire.ask(fleet.socket, "status")["memory"] is not None, 10)
+    memory = wire.ask(fleet.socket, "status")["memory"]
+    assert 0 < memory["used_bytes"] < memory["limit_bytes"]

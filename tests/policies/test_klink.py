@@ -1,0 +1,172 @@
+"""Klink's decisions from scripted situations."""
+
+from dataclasses import replace
+
+import pytest
+
+from slackwater import policies
+from slackwater.core import (
+    Deadlines,
+    InputStream,
+    Memory,
+    QueryMetrics,
+    QuerySpec,
+    QueryState,
+    Snapshot,
+    UsageError,
+    Window,
+)
+from slackwater.policies.klink import Klink
+
+NOW = 1000.0
+
+
+def query(
+    name: str,
+    end_s: float,
+    *,
+    swept: bool = False,
+    since_s: float = NOW - 1,
+    priority: float = 1.0,
+    slide_s: float = 3.0,
+    **more: object,
+) -> QueryState:
+    """A query at the gate whose next window ends at ``end_s``; ``swept``: it is to be emitted."""
+    deadlines = Deadlines(
+        (Window("tumbling", slide_s, slide_s, offset_s=end_s % slide_s),),
+        (InputStream("feed", "t", watermark_delay_s=0.3),),
+    )
+    known = {
+        "batches": 9,
+        "rows": 9000,
+        "batch_fixed_s": 0.15,
+        "batch_empty_s": 0.08,
+        "batch_start_s": since_s - 0.2,
+        "watermark_s": end_s - slide_s + 0.01,
+        "next_watermark_s": end_s + 0.01 if swept else end_s - slide_s + 0.02,
+        "state_rows": 100,
+    }
+    metrics = QueryMetrics(**(known | more))  # type: ignore[arg-type]
+    spec = QuerySpec(name, priority=priority, deadlines=deadlines)
+    return QueryState(spec, "waiting", since_s, since_s - 0.21, 9, metrics)
+
+
+def decide(*queries: QueryState, slots: int = 1, memory: Memory | None = None, **parameters: object):  # type: ignore[no-untyped-def]
+    policy = policies.load("klink", **parameters)
+    return policy.decide(Snapshot(NOW, slots, queries, memory))
+
+
+def admitted(schedule) -> list[str]:  # type: ignore[no-untyped-def]
+    return [admission.query for admission in schedule.admissions]
+
+
+def test_a_sweep_waits_for_its_watermark_and_says_when() -> None:
+    schedule = decide(query("early", end_s=NOW + 0.5))
+    assert admitted(schedule) == []
+    assert schedule.wake_at_s == pytest.approx(NOW + 0.8, abs=0.01)  # its end plus the delay
+
+
+def test_a_sweep_whose_watermark_arrived_is_admitted() -> None:
+    schedule = decide(query("due", end_s=NOW - 0.5), query("early", end_s=NOW + 0.5))
+    assert admitted(schedule) == ["due"]
+    figures = schedule.admissions[0].figures
+    assert figures.stage == "sweep"
+    assert figures.window_end_s == pytest.approx(NOW - 0.5)
+    assert figures.slack_s == pytest.approx(-0.2 - 0.23, abs=0.02)
+    assert figures.cost_s == pytest.approx(0.23)
+
+
+def test_an_emit_goes_before_sweeps_and_reads_nothing() -> None:
+    schedule = decide(query("sweep", end_s=NOW - 2.5), query("emit", end_s=NOW - 0.5, swept=True))
+    assert admitted(schedule) == ["emit"]
+    assert schedule.admissions[0].row_limit == 0
+
+
+def test_an_emit_that_found_nothing_to_do_may_read() -> None:
+    policy = policies.load("klink")
+    one = query("emit", end_s=NOW - 0.5, swept=True)
+    assert policy.decide(Snapshot(NOW, 1, (one,))).admissions[0].row_limit == 0
+    again = replace(one, admitted_s=NOW, since_s=NOW + 0.02)
+    assert policy.decide(Snapshot(NOW + 0.03, 1, (again,))).admissions == ()
+    assert policy.decide(Snapshot(NOW + 0.1, 1, (again,))).admissions[0].row_limit is None
+
+
+def test_of_two_sweeps_the_older_goes_first() -> None:
+    schedule = decide(query("b-young", end_s=NOW - 0.4), query("a-old", end_s=NOW - 1.4))
+    assert admitted(schedule) == ["a-old"]
+    schedule = decide(query("a-young", end_s=NOW - 0.4), query("b-old", end_s=NOW - 1.4))
+    assert admitted(schedule) == ["b-old"]
+
+
+def test_priority_orders_those_that_are_due() -> None:
+    schedule = decide(query("old", end_s=NOW - 1.4), query("vip", end_s=NOW - 0.4, priority=5))
+    assert admitted(schedule) == ["vip"]
+
+
+def test_a_query_without_deadline_takes_what_is_left() -> None:
+    plain = QueryState(QuerySpec("plain"), "waiting", NOW - 1, None, 0, QueryMetrics(batches=3))
+    assert admitted(decide(plain, query("due", end_s=NOW - 0.5))) == ["due"]
+    assert admitted(decide(plain, query("early", end_s=NOW + 0.5))) == ["plain"]
+
+
+def test_a_drain_must_pay_and_must_not_hold_up_a_sweep() -> None:
+    heavy = {"batch_per_row_s": 1e-4, "backlog_rows": 4000.0}
+    alone = decide(query("heavy", end_s=NOW + 2.0, **heavy))
+    assert [a.figures.stage for a in alone.admissions] == ["drain"]
+    near = query("near", end_s=NOW + 0.3)
+    assert admitted(decide(query("heavy", end_s=NOW + 2.0, **heavy), near, slots=2)) == []
+    light = {"batch_per_row_s": 1e-6, "backlog_rows": 4000.0}
+    assert admitted(decide(query("light", end_s=NOW + 2.0, **light))) == []
+
+
+def test_under_pressure_those_that_free_most_go_first() -> None:
+    full = Memory(used_bytes=85, limit_bytes=100)
+    small = query("small", end_s=NOW - 1.5, swept=True)
+    large = query("large", end_s=NOW - 0.5, swept=True, state_rows=5000)
+    assert admitted(decide(small, large)) == ["small"]  # the older
+    assert admitted(decide(small, large, memory=full)) == ["large"]
+    policy = policies.load("klink-no-memory")
+    schedule = policy.decide(Snapshot(NOW, 1, (small, large), full))
+    assert admitted(schedule) == ["small"]
+
+
+def test_a_backlog_is_read_in_pieces_that_fit() -> None:
+    memory = Memory(used_bytes=400_000_000, limit_bytes=1_000_000_000)
+    behind = query("behind", end_s=NOW - 60, backlog_rows=2e6)
+    limit = decide(behind, slots=2, memory=memory).admissions[0].row_limit
+    assert limit is not None and 100_000 <= limit <= 200_000  # half of 400 MB at 1 kB a row
+    few = query("few", end_s=NOW - 60, backlog_rows=2e3)
+    assert decide(few, slots=2, memory=memory).admissions[0].row_limit is None
+
+
+def test_what_is_not_known_yet_is_waited_for_a_moment() -> None:
+    unseen = query("unseen", end_s=NOW - 0.5, since_s=NOW - 0.01)
+    unseen = replace(unseen, admitted_s=NOW - 0.1)  # a batch later than the last one known
+    schedule = decide(unseen)
+    assert admitted(schedule) == []
+    assert schedule.wake_at_s is not None and schedule.wake_at_s <= NOW + 0.05
+
+
+def test_queries_that_go_are_forgotten_and_their_place_is_used_again() -> None:
+    policy = policies.load("klink")
+    assert isinstance(policy, Klink)
+    first = query("first", end_s=NOW - 0.5)
+    second = query("second", end_s=NOW - 1.5)
+    policy.decide(Snapshot(NOW, 1, (first, second)))
+    policy.decide(Snapshot(NOW, 1, (second,)))
+    third = query("third", end_s=NOW - 2.5)
+    assert admitted(policy.decide(Snapshot(NOW, 1, (second, third)))) == ["third"]
+    assert len(policy._table) == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"confidence": 1.5}, "confidence must lie between 0 and 1"),
+        ({"memory_bound": 0.0}, "memory_bound must lie between 0 and 1"),
+        ({"estimator": "calibrate"}, "calibrated"),
+    ],
+)
+def test_wrong_parameters_are_one_clear_line(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        policies.load("klink", **parameters)
