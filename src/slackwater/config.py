@@ -47,7 +47,7 @@ class FleetFile(_Section):
     policy: str = "klink"
     parameters: dict[str, Any] = {}  # of the policy
     slots: int | None = Field(None, ge=1)
-    max_wait: float = Field(10.0, gt=0)
+    max_wait: float | None = Field(None, gt=0)
     gate: Literal["auto", "clock", "source", "none"] = "auto"
     controller: Literal["process", "thread"] = "process"
     checkpoints: str = "checkpoints"

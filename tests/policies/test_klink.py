@@ -36,14 +36,16 @@ def query(
         (Window("tumbling", slide_s, slide_s, offset_s=end_s % slide_s),),
         (InputStream("feed", "t", watermark_delay_s=0.3),),
     )
+    # Its last batch read what there was, the newest event 20 ms old.
+    start_s = min(since_s - 0.2, end_s + (0.33 if swept else 0.2))
     known = {
         "batches": 9,
         "rows": 9000,
         "batch_fixed_s": 0.15,
         "batch_empty_s": 0.08,
-        "batch_start_s": since_s - 0.2,
+        "batch_start_s": start_s,
         "watermark_s": end_s - slide_s + 0.01,
-        "next_watermark_s": end_s + 0.01 if swept else end_s - slide_s + 0.02,
+        "next_watermark_s": end_s + 0.01 if swept else start_s - 0.32,
         "state_rows": 100,
     }
     metrics = QueryMetrics(**(known | more))  # type: ignore[arg-type]
@@ -51,7 +53,9 @@ def query(
     return QueryState(spec, "waiting", since_s, since_s - 0.21, 9, metrics)
 
 
-def decide(*queries: QueryState, slots: int = 1, memory: Memory | None = None, **parameters: object):  # type: ignore[no-untyped-def]
+def decide(
+    *queries: QueryState, slots: int = 1, memory: Memory | None = None, **parameters: object
+):  # type: ignore[no-untyped-def]
     policy = policies.load("klink", **parameters)
     return policy.decide(Snapshot(NOW, slots, queries, memory))
 
@@ -63,7 +67,7 @@ def admitted(schedule) -> list[str]:  # type: ignore[no-untyped-def]
 def test_a_sweep_waits_for_its_watermark_and_says_when() -> None:
     schedule = decide(query("early", end_s=NOW + 0.5))
     assert admitted(schedule) == []
-    assert schedule.wake_at_s == pytest.approx(NOW + 0.8, abs=0.01)  # its end plus the delay
+    assert schedule.wake_at_s == pytest.approx(NOW + 0.8, abs=0.05)  # its end plus the delay
 
 
 def test_a_sweep_whose_watermark_arrived_is_admitted() -> None:
@@ -72,7 +76,7 @@ def test_a_sweep_whose_watermark_arrived_is_admitted() -> None:
     figures = schedule.admissions[0].figures
     assert figures.stage == "sweep"
     assert figures.window_end_s == pytest.approx(NOW - 0.5)
-    assert figures.slack_s == pytest.approx(-0.2 - 0.23, abs=0.02)
+    assert figures.slack_s == pytest.approx(-0.18 - 0.23, abs=0.01)
     assert figures.cost_s == pytest.approx(0.23)
 
 
@@ -80,6 +84,11 @@ def test_an_emit_goes_before_sweeps_and_reads_nothing() -> None:
     schedule = decide(query("sweep", end_s=NOW - 2.5), query("emit", end_s=NOW - 0.5, swept=True))
     assert admitted(schedule) == ["emit"]
     assert schedule.admissions[0].row_limit == 0
+
+
+def test_a_late_emit_sweeps_the_next_window_too() -> None:
+    late = query("late", end_s=NOW - 3.5, swept=True)  # the next window ended 0.5 s ago
+    assert decide(late).admissions[0].row_limit is None
 
 
 def test_an_emit_that_found_nothing_to_do_may_read() -> None:
@@ -110,12 +119,12 @@ def test_a_query_without_deadline_takes_what_is_left() -> None:
 
 
 def test_a_drain_must_pay_and_must_not_hold_up_a_sweep() -> None:
-    heavy = {"batch_per_row_s": 1e-4, "backlog_rows": 4000.0}
+    heavy = {"batch_per_row_s": 1e-4, "backlog_rows": 400.0, "arrival_rate": 4000.0, "batch_s": 0.2}
     alone = decide(query("heavy", end_s=NOW + 2.0, **heavy))
     assert [a.figures.stage for a in alone.admissions] == ["drain"]
     near = query("near", end_s=NOW + 0.3)
     assert admitted(decide(query("heavy", end_s=NOW + 2.0, **heavy), near, slots=2)) == []
-    light = {"batch_per_row_s": 1e-6, "backlog_rows": 4000.0}
+    light = heavy | {"batch_per_row_s": 1e-6}
     assert admitted(decide(query("light", end_s=NOW + 2.0, **light))) == []
 
 
@@ -134,9 +143,15 @@ def test_a_backlog_is_read_in_pieces_that_fit() -> None:
     memory = Memory(used_bytes=400_000_000, limit_bytes=1_000_000_000)
     behind = query("behind", end_s=NOW - 60, backlog_rows=2e6)
     limit = decide(behind, slots=2, memory=memory).admissions[0].row_limit
-    assert limit is not None and 100_000 <= limit <= 200_000  # half of 400 MB at 1 kB a row
+    assert limit is not None
+    assert 100_000 <= limit <= 200_000
     few = query("few", end_s=NOW - 60, backlog_rows=2e3)
     assert decide(few, slots=2, memory=memory).admissions[0].row_limit is None
+
+
+def test_a_query_that_is_behind_needs_not_wait_for_an_estimate() -> None:
+    behind = query("behind", end_s=NOW - 60, backlog_rows=5e5, batch_start_s=NOW - 1.2)
+    assert admitted(decide(behind)) == ["behind"]
 
 
 def test_what_is_not_known_yet_is_waited_for_a_moment() -> None:
@@ -144,7 +159,8 @@ def test_what_is_not_known_yet_is_waited_for_a_moment() -> None:
     unseen = replace(unseen, admitted_s=NOW - 0.1)  # a batch later than the last one known
     schedule = decide(unseen)
     assert admitted(schedule) == []
-    assert schedule.wake_at_s is not None and schedule.wake_at_s <= NOW + 0.05
+    assert schedule.wake_at_s is not None
+    assert schedule.wake_at_s <= NOW + 0.05
 
 
 def test_queries_that_go_are_forgotten_and_their_place_is_used_again() -> None:
@@ -170,3 +186,20 @@ def test_queries_that_go_are_forgotten_and_their_place_is_used_again() -> None:
 def test_wrong_parameters_are_one_clear_line(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         policies.load("klink", **parameters)
+
+
+def test_also_an_overdue_query_reads_only_what_fits() -> None:
+    memory = Memory(used_bytes=400_000_000, limit_bytes=1_000_000_000)
+    behind = query("behind", end_s=NOW - 60, since_s=NOW - 6, backlog_rows=2e6)
+    admission = decide(behind, slots=2, memory=memory).admissions[0]
+    assert "close to its maximum" in admission.reason
+    assert admission.row_limit is not None
+    assert admission.row_limit <= 200_000
+
+
+def test_limits_never_make_a_backlog() -> None:
+    full = Memory(used_bytes=99, limit_bytes=100)
+    busy = query("busy", end_s=NOW - 0.5, backlog_rows=90_000.0, arrival_rate=10_000.0)
+    limit = decide(busy, memory=full).admissions[0].row_limit
+    assert limit is not None
+    assert limit >= 3 * 10_000

@@ -1,5 +1,6 @@
 """Which window is next and what it needs, from scripted metrics."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -71,7 +72,8 @@ def test_the_estimate_is_the_frontier_lag_whatever_the_engine_tells() -> None:
         told.update(metrics(batch, start_s, newest_s - 1.3, newest_s - 0.3))
         only_seen = metrics(batch, start_s, newest_s - 1.3, 0.0, max_event_s=newest_s)
         seen.update(replace(only_seen, next_watermark_s=None))
-    assert told.arrival is not None and seen.arrival is not None
+    assert told.arrival is not None
+    assert seen.arrival is not None
     assert told.arrival.mean_s == pytest.approx(0.022, abs=0.002)
     assert seen.arrival.mean_s == pytest.approx(told.arrival.mean_s)
 
@@ -99,7 +101,7 @@ def test_the_last_input_decides_when_a_sweep_is_due_the_first_orders() -> None:
     assert query.arrival is not None
     assert query.arrival.mean_s == pytest.approx(0.6, abs=0.01)
     assert min(one.mean_s for one in query.first_arrivals) == pytest.approx(0.02, abs=0.01)
-    assert query.ready_s(0.2, None) >= query.base_s + 0.6
+    assert query.ready_s(0.2, -math.inf) >= query.base_s + 0.6
 
 
 def test_a_sweep_that_came_too_early_is_tried_again_soon_then_less_often() -> None:
@@ -111,4 +113,31 @@ def test_a_sweep_that_came_too_early_is_tried_again_soon_then_less_often() -> No
     soon_s = query.ready_s(0.2, base_s + 0.03)
     assert base_s + 0.03 + RETRY_S <= soon_s < base_s + 0.2
     late_s = query.ready_s(0.2, base_s + 8.0)
-    assert late_s >= base_s + 8.0 * (1 + PATIENCE)
+    assert late_s == pytest.approx(base_s + 8.0 * (1 + PATIENCE))
+    very_late_s = query.ready_s(0.2, base_s + 80.0)
+    assert very_late_s == pytest.approx(base_s + 80.0 + query.period_s)
+
+
+def test_a_join_with_an_input_that_never_had_an_event_is_still_to_be_learnt() -> None:
+    joined = replace(TUMBLING, inputs=(TUMBLING.inputs[0], InputStream("dry", "t", 0.3)))
+    query = epochs(joined)
+    query.update(metrics(1, 10.0, None, 0.0, max_event_s=9.98, input_watermarks_s=(9.68, 0.0)))
+    assert query.stage == "learn"
+
+
+def test_without_a_look_inside_a_join_is_followed_by_the_watermark_it_ran_with() -> None:
+    joined = replace(TUMBLING, inputs=(TUMBLING.inputs[0], InputStream("other", "t", 0.3)))
+    query = epochs(joined)
+    for batch in range(1, 9):
+        start_s = 10.0 + batch
+        ran_s = start_s - 1.0 - 0.35  # what the batch a second ago had read
+        one = metrics(batch, start_s, ran_s, 0.0, max_event_s=start_s)
+        query.update(replace(one, next_watermark_s=None))
+    assert query.stage == "sweep"
+    assert query.arrival is not None
+    assert query.arrival.mean_s == pytest.approx(0.05, abs=0.01)
+
+
+def test_sessions_have_no_known_end() -> None:
+    sessions = replace(TUMBLING, windows=(Window("session", 5.0, 5.0),))
+    assert epochs(sessions).stage == "free"

@@ -62,6 +62,10 @@ def _comparison(workload: str) -> Callable[..., None]:
         seed: Annotated[
             int, typer.Option(help="All phases, delays and events follow from it.")
         ] = 1,
+        option: Annotated[
+            list[str] | None,
+            typer.Option(help="Of the workload, key=value: variant=statistics. May be repeated."),
+        ] = None,
         heap: Annotated[str | None, typer.Option(help="Of Spark's driver, such as 512m.")] = None,
         backlog: Annotated[
             float, typer.Option(min=0, help="Seconds of events that wait at the start.")
@@ -75,6 +79,7 @@ def _comparison(workload: str) -> Callable[..., None]:
         report: ReportFolder = None,
     ) -> None:
         from slackwater.bench.trial import Trial
+        from slackwater.bench.workload_choice import workload_options
         from slackwater.traffic import parse_delays, parse_rate
 
         parse_delays(delays)
@@ -95,6 +100,7 @@ def _comparison(workload: str) -> Callable[..., None]:
             gate=gate,
             controller=controller,
             master=master,
+            options=workload_options(workload, option or []),
             heap=heap,
             backlog_s=backlog,
             seed=seed,

@@ -1,12 +1,12 @@
 """The arms of a comparison: policies of ours, and Spark as others would run it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from slackwater import policies
 from slackwater.bench.trial import Trial
+from slackwater.bench.workload_choice import parse_value
 from slackwater.core.errors import UsageError
 
 # Arms that are not a policy with our session: Spark itself, as it comes and as an expert runs it.
@@ -61,14 +61,7 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
     parts = text.split(":")
     pairs = [part.partition("=") for part in parts if "=" in part]
     name = ":".join(part for part in parts if "=" not in part)
-    return name, {key: _value(value) for key, _, value in pairs}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return name, {key: parse_value(value) for key, _, value in pairs}
 
 
 def _seconds(text: str, arm: str) -> float:

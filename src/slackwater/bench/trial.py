@@ -58,6 +58,7 @@ class Trial:
     trigger_s: float | None = None  # a processing-time trigger; None: as fast as it goes
     fair: bool = False  # Spark's FAIR scheduler, a pool for each query
     parameters: dict[str, Any] = field(default_factory=dict)  # for the policy's constructor
+    options: dict[str, Any] = field(default_factory=dict)  # further ones of the workload
     heap: str | None = None  # of the driver, such as 512m
     backlog_s: float = 0.0  # events of so long ago wait when the queries start, and are measured
     seed: int = 1
@@ -74,6 +75,7 @@ def workloads(trial: Trial, start_s: float) -> dict[str, Measured]:
     own: dict[str, Any] = {"window_s": trial.window_s, "slide_s": trial.slide_s}
     if any(option.name == "campaigns" for option in fields(kind)):
         own["campaigns"] = trial.campaigns
+    own |= trial.options
     chance = random.Random(trial.seed)
     found: dict[str, Measured] = {}
     for index in range(trial.queries):

@@ -1,5 +1,8 @@
 """Which workloads can be measured, by the names that users type."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Protocol
 
 from slackwater.core.errors import UsageError
@@ -34,6 +37,38 @@ def workload_class(name: str) -> Any:
     if name not in WORKLOADS:
         raise UsageError(f"unknown workload {name!r}; known: {', '.join(WORKLOADS)}")
     return load_object(WORKLOADS[name])
+
+
+def workload_options(name: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Options of a workload, each given as ``key=value``.
+
+    >>> workload_options("linear-road", ["variant=statistics", "last_window_third=true"])
+    {'variant': 'statistics', 'last_window_third': True}
+    >>> workload_options("ysb", ["ads=3"])
+    Traceback (most recent call last):
+    slackwater.core.errors.UsageError: ysb has no option 'ads'; it has: ads_per_campaign, campaigns
+    """
+    taken = {"traffic", "window_s", "slide_s", "phase_s", "watermark_s"}
+    known = sorted({option.name for option in fields(workload_class(name))} - taken)
+    found = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        if key not in known:
+            raise UsageError(f"{name} has no option {key!r}; it has: {', '.join(known)}")
+        found[key] = parse_value(value)
+    return found
+
+
+def parse_value(text: str) -> Any:
+    """A value as typed: JSON where it is, else the text itself.
+
+    >>> parse_value("0.9"), parse_value("paper")
+    (0.9, 'paper')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def window_of(name: str, window_s: float | None, slide_s: float | None) -> tuple[float, float]:

@@ -56,7 +56,12 @@ class Deadlines:
     output_mode: str = "append"  # in update and complete mode a window is final once it is read
 
     @property
+    def closing(self) -> tuple[Window, ...]:
+        """Windows that end at known times; sessions end whenever their events do."""
+        return tuple(w for w in self.windows if w.kind != "session" and math.isfinite(w.size_s))
+
+    @property
     def has_deadline(self) -> bool:
         """Whether some window and some watermark together promise a result at a known time."""
-        closing = any(math.isfinite(window.size_s) for window in self.windows)
-        return closing and any(i.watermark_delay_s is not None for i in self.inputs)
+        marked = any(stream.watermark_delay_s is not None for stream in self.inputs)
+        return bool(self.closing) and marked

@@ -55,6 +55,9 @@ class Moments:
         return sqrt(self._variance) if self.count > 1 else None
 
 
+HARDLY_VARY = 0.01  # rows within a tenth of each other: a slope would be noise
+
+
 class BatchCost:
     """Duration of a micro-batch as ``fixed + per_row × rows``: least squares that forgets.
 
@@ -84,7 +87,7 @@ class BatchCost:
         if self._weight == 0.0:
             return None
         spread = self._rows_rows - self._rows * self._rows / self._weight
-        if spread <= 1e-9 * max(1.0, self._rows_rows):
+        if spread <= HARDLY_VARY * self._rows_rows:
             return 0.0
         slope = (self._rows_time - self._rows * self._time / self._weight) / spread
         # A slope that would make the fixed part negative is capped by a line through the origin.

@@ -44,22 +44,17 @@ class Pressure:
         return self._until_s is not None or memory.utilisation >= self.bound
 
 
-def freed_rows(query: QueryState, emits: bool, cycle_s: float) -> float:
-    """Rows fewer in memory after one batch: p = sz × (1 − S), as many as a cycle can process.
+def freed_rows(query: QueryState, emits: bool) -> float:
+    """Rows fewer in memory after one batch, p = sz × (1 − S); negative where there will be more.
 
-    A batch that emits lets go of the state of its windows. One that only reads turns input into
-    state: it frees what the query drops or folds together on the way.
+    A batch that emits lets go of the state of its windows. One that reads takes nothing out of
+    memory, since its input waits in the source: it adds what the query keeps of it.
     """
     metrics = query.metrics
     if emits:
         return float(metrics.state_rows or 0)
-    waiting = metrics.backlog_rows or 0.0
-    per_row_s = metrics.batch_per_row_s or 0.0
-    if per_row_s > 0:
-        waiting = min(waiting, cycle_s / per_row_s)
     kept = min(1.0, (metrics.state_rows or 0) / metrics.rows) if metrics.rows else 1.0
-    selectivity = metrics.selectivity if metrics.selectivity is not None else kept
-    return waiting * (1.0 - min(1.0, selectivity))
+    return -(metrics.backlog_rows or 0.0) * kept
 
 
 def row_bytes(metrics: QueryMetrics) -> float:
@@ -69,9 +64,16 @@ def row_bytes(metrics: QueryMetrics) -> float:
     return max(ROW_BYTES, metrics.state_bytes / max(1, metrics.state_rows))
 
 
-def rows_that_fit(metrics: QueryMetrics, memory: Memory | None, bound: float, slots: int) -> int:
-    """How many rows a batch may read so that all slots together stay within the bound."""
+def rows_that_fit(
+    metrics: QueryMetrics, memory: Memory | None, bound: float, slots: int, period_s: float
+) -> int:
+    """How many rows a batch may read so that all slots together stay within the bound.
+
+    Never fewer than arrive between two sweeps, and half as many again: limits shall cut a backlog
+    to pieces, not make one.
+    """
+    arriving = 1.5 * (metrics.arrival_rate or 0.0) * period_s
     if memory is None:
-        return FIRST_ROWS
+        return max(FIRST_ROWS, int(arriving))
     room = max(0.0, bound * memory.limit_bytes - memory.used_bytes) / slots
-    return max(1000, int(room / row_bytes(metrics)))
+    return max(1000, int(arriving), int(room / row_bytes(metrics)))

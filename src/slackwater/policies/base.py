@@ -36,11 +36,16 @@ class Policy(ABC):
         if not waiting or snapshot.free_slots == 0:
             return Schedule()
         overdue, others, next_overdue_s = _split_overdue(waiting, snapshot.now_s)
-        chosen = list(islice(overdue, snapshot.free_slots))
+        chosen = [self._overdue(q, snapshot) for q in islice(overdue, snapshot.free_slots)]
         room = snapshot.free_slots - len(chosen)
         if room and others:
             chosen.extend(islice(self._rank(others, snapshot), room))
         return Schedule(tuple(chosen), next_overdue_s)
+
+    def _overdue(self, query: QueryState, snapshot: Snapshot) -> Admission:
+        """The admission of a query that has waited for too long."""
+        waited_s = query.waited_s(snapshot.now_s)
+        return Admission(query.name, f"waited {waited_s:.1f} s, close to its maximum")
 
     @abstractmethod
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
@@ -49,7 +54,7 @@ class Policy(ABC):
 
 def _split_overdue(
     waiting: Sequence[QueryState], now_s: float
-) -> tuple[list[Admission], list[QueryState], float | None]:
+) -> tuple[list[QueryState], list[QueryState], float | None]:
     """Those to serve at once, the others, and when the first of these will be overdue."""
     overdue: list[QueryState] = []
     others: list[QueryState] = []
@@ -62,8 +67,4 @@ def _split_overdue(
             others.append(query)
             next_s = min(next_s, at_s)
     overdue.sort(key=lambda query: (query.since_s + query.spec.max_wait_s, query.name))
-    admissions = [
-        Admission(query.name, f"waited {query.waited_s(now_s):.1f} s, close to its maximum")
-        for query in overdue
-    ]
-    return admissions, others, next_s if others else None
+    return overdue, others, next_s if others else None

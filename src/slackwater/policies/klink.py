@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,8 +21,19 @@ UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
 UNSEEN_S = 0.05  # how long a query's last batch may be unknown before we go on without it
 DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
 
-
 EMIT, SWEEP, OTHER = range(3)  # in this order they are served
+
+_ROW = np.dtype(
+    [
+        ("rank", np.int8),  # EMIT, SWEEP or OTHER
+        ("priority", np.float64),
+        ("since", np.float64),  # at the gate
+        ("cost", np.float64),  # of all batches that the next result still needs
+        ("expected", np.float64),  # when the sweeping watermark arrives, on average
+        ("due", np.float64),  # from when on the next batch finds something
+    ]
+)
+_NOBODY = np.array((OTHER, 1.0, 0.0, UNKNOWN_COST_S, math.inf, math.inf), _ROW)
 
 
 class _Known:
@@ -78,18 +90,13 @@ class Klink(Policy):
         for name, value in (("confidence", confidence), ("memory_bound", memory_bound)):
             if not 0 < value < 1:
                 raise UsageError(f"klink: {name} must lie between 0 and 1, not {value}")
-        self.confidence = confidence
         self.memory_bound = memory_bound
         self._estimator = partial(progress.load, estimator, history=history, confidence=confidence)
         self._estimator()  # a wrong name fails here
         self._known: dict[str, _Known] = {}
         self._free_rows: list[int] = []
         self._table = SlackTable()
-        # By row of the table, as it.
-        self._rank_of = np.empty(0, dtype=np.int8)  # EMIT, SWEEP or OTHER
-        self._cost = np.empty(0)  # of all batches that the next result still needs
-        self._expected = np.empty(0)  # when the sweeping watermark arrives, on average
-        self._due = np.empty(0)  # from when on the next batch finds something
+        self._of = np.empty(0, _ROW)  # by row of the table
         self._slacks: NDArray[np.float64] | None = None  # at the last look, when asked for
         self._now_s = 0.0
         self._pressure = _memory.Pressure(memory_bound)
@@ -139,60 +146,70 @@ class Klink(Policy):
         return known
 
     def _reserve(self, rows: int) -> None:
-        if rows > len(self._due):
-            more = max(64, len(self._due))
-            self._rank_of = np.concatenate((self._rank_of, np.full(more, OTHER, dtype=np.int8)))
-            self._cost = np.concatenate((self._cost, np.full(more, UNKNOWN_COST_S)))
-            self._expected = np.concatenate((self._expected, np.full(more, math.inf)))
-            self._due = np.concatenate((self._due, np.full(more, math.inf)))
+        if rows > len(self._of):
+            more = np.full(max(64, rows), _NOBODY, _ROW)
+            self._of = np.concatenate((self._of, more))
 
     def _learn(self, known: _Known, query: QueryState) -> None:
         metrics = query.metrics
-        if known.seen[1] != query.admitted_s:
-            ran = known.batches != metrics.batches
-            known.fruitless = 0 if ran else known.fruitless + 1
+        if known.batches != metrics.batches:  # may be told after the arrival, too
+            known.fruitless = 0
+        elif known.seen[1] != query.admitted_s:
+            known.fruitless += 1
         known.seen, known.batches = (metrics, query.admitted_s), metrics.batches
         epochs = known.epochs
         epochs.update(metrics)
-        known.fixed_s = metrics.batch_fixed_s or UNKNOWN_COST_S
+        known.fixed_s = max(metrics.batch_fixed_s or UNKNOWN_COST_S, metrics.batch_empty_s or 0.0)
         mean_s = epochs.arrival.mean_s if epochs.arrival is not None else 0.0
-        row = known.row
-        self._cost[row] = cost_s = _cost_s(known, query)
-        self._expected[row] = expected_s = epochs.base_s + mean_s
+        cost_s, expected_s = _cost_s(known, query), epochs.base_s + mean_s
+        rank, due_s = OTHER, _again_s(known, query)
         if epochs.stage == "emit":
-            self._rank_of[row], self._due[row] = EMIT, _again_s(known, query)
-            self._table.put_arrived(row, expected_s, cost_s)
+            rank = EMIT
+            self._table.put_arrived(known.row, expected_s, cost_s)
         elif epochs.stage == "sweep":
-            last_try_s = max(metrics.batch_start_s or 0.0, query.admitted_s or 0.0)
-            self._rank_of[row] = SWEEP
-            self._due[row] = epochs.ready_s(known.fixed_s, last_try_s)
+            last_try_s = epochs.last_read_s
+            if known.fruitless and query.admitted_s is not None:
+                last_try_s = max(last_try_s, query.admitted_s)
+            rank, due_s = SWEEP, epochs.ready_s(metrics.batch_s or known.fixed_s, last_try_s)
             # Of several inputs the earliest orders, the last decides when a sweep is due.
             firsts = [epochs.arrival, *epochs.first_arrivals]
             first = min(filter(None, firsts), key=lambda delay: delay.mean_s, default=None)
-            self._table.put(row, epochs.base_s, first, cost_s)
+            self._table.put(known.row, epochs.base_s, first, cost_s)
         else:
-            self._rank_of[row], self._due[row] = OTHER, _again_s(known, query)
-            self._table.clear(row)
+            self._table.clear(known.row)
+        priority = query.spec.priority
+        self._of[known.row] = (rank, priority, query.since_s, cost_s, expected_s, due_s)
 
     def _forget_all_but(self, names: set[str]) -> None:
         for name in self._known.keys() - names:
             known = self._known.pop(name)
             self._table.clear(known.row)
-            self._due[known.row] = math.inf
+            self._of[known.row] = _NOBODY
             self._free_rows.append(known.row)
 
     # -- whom to admit --------------------------------------------------------------------------
 
+    def _overdue(self, query: QueryState, snapshot: Snapshot) -> Admission:
+        known = self._known[query.name]
+        return replace(
+            super()._overdue(query, snapshot),
+            row_limit=self._row_limit(query, snapshot),
+            figures=self._figures(known, known.epochs.stage),
+        )
+
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
         rows = np.fromiter((self._known[query.name].row for query in waiting), np.intp)
-        ready = np.flatnonzero(self._due[rows] <= snapshot.now_s)
-        order = self._by_memory if self._short_of_memory else self._by_slack
-        for place in ready[order(rows[ready], [waiting[p] for p in ready.tolist()])].tolist():
+        ready = np.flatnonzero(self._of["due"][rows] <= snapshot.now_s)
+        if self._short_of_memory:
+            order = self._by_memory(rows[ready], [waiting[place] for place in ready.tolist()])
+        else:
+            order = self._by_slack(rows[ready])
+        for place in map(int, ready[order]):
             if self._is_settled(waiting[place], snapshot.now_s):
                 yield self._admission(waiting[place], snapshot)
         if self._short_of_memory or snapshot.running:
             return
-        for place in np.flatnonzero(self._due[rows] > snapshot.now_s).tolist():
+        for place in np.flatnonzero(self._of["due"][rows] > snapshot.now_s).tolist():
             if self._drain_pays(waiting[place], snapshot):
                 yield self._admission(waiting[place], snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
@@ -213,24 +230,22 @@ class Klink(Policy):
         if self._slacks is None:
             slacks = self._table.slacks(self._now_s)
             rows = slice(len(slacks))
-            aged = self._expected[rows] - self._now_s - self._cost[rows]
-            due = (self._rank_of[rows] == SWEEP) & (self._due[rows] <= self._now_s)
+            aged = self._of["expected"][rows] - self._now_s - self._of["cost"][rows]
+            due = (self._of["rank"][rows] == SWEEP) & (self._of["due"][rows] <= self._now_s)
             self._slacks = np.where(due, np.minimum(slacks, aged), slacks)
         return self._slacks
 
-    def _by_slack(self, rows: NDArray[np.intp], queries: list[QueryState]) -> NDArray[np.intp]:
+    def _by_slack(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Emits, then sweeps, then queries without a deadline; in each the important first."""
-        priority = np.fromiter((query.spec.priority for query in queries), float, len(queries))
-        since_s = np.fromiter((query.since_s for query in queries), float, len(queries))
-        slacks = self._slack_now()[rows]
+        slacks, since_s = self._slack_now()[rows], self._of["since"][rows]
         urgency = np.where(np.isfinite(slacks), slacks, since_s)
-        return np.lexsort((since_s, urgency, -priority, self._rank_of[rows]))
+        return np.lexsort((since_s, urgency, -self._of["priority"][rows], self._of["rank"][rows]))
 
     def _by_memory(self, rows: NDArray[np.intp], queries: list[QueryState]) -> NDArray[np.intp]:
         """Those that free most first, ties by least slack."""
         known = [self._known[query.name] for query in queries]
         freed = [
-            _memory.freed_rows(query, each.epochs.stage == "emit", each.fixed_s)
+            _memory.freed_rows(query, each.epochs.stage == "emit")
             for query, each in zip(queries, known, strict=True)
         ]
         return np.lexsort((self._slack_now()[rows], -np.asarray(freed)))
@@ -242,14 +257,15 @@ class Klink(Policy):
         if known.epochs.stage != "sweep" or rows_s < DRAIN_PAYS * known.fixed_s:
             return False
         end_s = snapshot.now_s + known.fixed_s + 2 * rows_s
-        if end_s > self._due[known.row]:
+        if end_s > self._of["due"][known.row]:
             return False
-        return bool(np.all(self._due > end_s))
+        sweeps = self._of["due"][self._of["rank"] == SWEEP]
+        return bool(np.all(sweeps > end_s))
 
     def _next_due_s(self, snapshot: Snapshot) -> float:
         """When the next of those that wait is due; those that could go now need a free slot."""
         now_s = snapshot.now_s
-        later = self._due[self._due > now_s]
+        later = self._of["due"][self._of["due"] > now_s]
         next_s = float(later.min()) if len(later) else math.inf
         newcomers = (q for q in snapshot.waiting if q.since_s + UNSEEN_S > now_s)
         if not all(self._is_settled(query, now_s) for query in newcomers):
@@ -273,34 +289,40 @@ class Klink(Policy):
         return Admission(query.name, reason, limit, figures)
 
     def _row_limit(self, query: QueryState, snapshot: Snapshot) -> int | None:
-        """An emit needs no input; others only where they would take more memory than there is."""
+        """An emit needs no input, unless it comes so late that it can sweep the next window too.
+        Others are limited only where they would take more memory than there is."""
         known = self._known[query.name]
-        if known.epochs.stage == "emit" and not known.fruitless:
+        late = known.epochs.following_s <= snapshot.now_s
+        if known.epochs.stage == "emit" and not known.fruitless and not late:
             return 0
         if not self.manages_memory:
             return None
         if query.metrics.batches == 0:
             return _memory.FIRST_ROWS
         fit = _memory.rows_that_fit(
-            query.metrics, snapshot.memory, self.memory_bound, snapshot.slots
+            query.metrics,
+            snapshot.memory,
+            self.memory_bound,
+            snapshot.slots,
+            min(known.epochs.period_s, query.spec.max_wait_s),
         )
         return fit if _waiting_rows(query, snapshot.now_s) > fit else None
 
     def _figures(self, known: _Known, stage: str) -> Figures:
         epochs = known.epochs
         slack_s = float(self._slack_now()[known.row])
-        cost_s = float(self._cost[known.row])
+        cost_s = float(self._of["cost"][known.row])
         if not math.isfinite(slack_s):
             return Figures(stage, cost_s=cost_s)
         arrival = epochs.arrival
-        low_s, high_s = arrival.interval(self.confidence) if arrival else (None, None)
+        low_s, high_s = epochs.interval_s
         return Figures(
             stage,
             slack_s=slack_s,
             window_end_s=epochs.window_end_s,
-            arrival_s=float(self._expected[known.row]) if arrival else None,
-            arrival_low_s=epochs.base_s + low_s if low_s is not None else None,
-            arrival_high_s=epochs.base_s + high_s if high_s is not None else None,
+            arrival_s=float(self._of["expected"][known.row]) if arrival else None,
+            arrival_low_s=epochs.base_s + low_s if arrival else None,
+            arrival_high_s=epochs.base_s + high_s if arrival else None,
             cost_s=cost_s,
         )
 

@@ -67,7 +67,7 @@ def _deadline_s(query: QueryState, now_s: float) -> float:
         return math.inf
     watermark_s = query.metrics.watermark_s
     reached_s = now_s if watermark_s is None else watermark_s
-    return min(window.next_end(reached_s) for window in query.spec.deadlines.windows)
+    return min(window.next_end(reached_s) for window in query.spec.deadlines.closing)
 
 
 def _away(what: str, query: QueryState, chosen: dict[str, float]) -> str:

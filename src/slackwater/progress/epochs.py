@@ -16,6 +16,8 @@ from slackwater.progress.base import DelayStats, SweepDelay, SweepEstimator
 Stage = Literal["learn", "sweep", "emit", "free"]
 
 RETRY_S = 0.02  # pause before a sweep that came too early is tried again, at least
+FEW_LAGS = 16  # up to here every lag makes a new prediction
+SELDOM = 4  # then one in so many: the controller shall cost little
 PATIENCE = 0.25  # and as a share of the time since it was due, so that a dry source costs little
 
 
@@ -40,11 +42,20 @@ class QueryEpochs:
         self._metrics = QueryMetrics()
         delays = [i.watermark_delay_s for i in deadlines.inputs if i.watermark_delay_s is not None]
         self.watermark_delay_s = max(delays, default=0.0)
+        self._windows = deadlines.closing
+        self.period_s = min((w.slide_s for w in self._windows), default=1.0)  # between two sweeps
+        self._single = len(delays) == 1
+        self.last_read_s = -math.inf  # when input was last read to its end
+        self.behind = False  # whether the last batch left rows that had long been there
         # Until something was read nothing is known of the stream's progress.
         self.stage: Stage = "learn" if deadlines.has_deadline else "free"
         self.window_end_s = math.inf
+        self.following_end_s = math.inf  # of the window after those that the next batch closes
         self.arrival: SweepDelay | None = None  # of the last input: when a sweep finds something
+        self.interval_s = (0.0, 0.0)  # of that, with the estimator's confidence
         self.first_arrivals: list[SweepDelay] = []  # of each input
+        self._lags = 0  # seen so far
+        self._best_wait: tuple[float, float] | None = None  # for a waste, and how long
 
     @property
     def base_s(self) -> float:
@@ -55,40 +66,76 @@ class QueryEpochs:
         """Take new metrics; cheap when they tell nothing new."""
         before, self._metrics = self._metrics, metrics
         if metrics.rows != before.rows:  # a batch without data does not show the frontier
-            self._observe(metrics)
+            self._observe(metrics, before)
         self._advance(metrics)
 
-    def ready_s(self, waste_s: float, last_try_s: float | None) -> float:
+    @property
+    def following_s(self) -> float:
+        """When the sweeping watermark of the window after that is expected."""
+        mean_s = self.arrival.mean_s if self.arrival is not None else 0.0
+        return self.following_end_s + self.watermark_delay_s + mean_s
+
+    def ready_s(self, waste_s: float, last_try_s: float) -> float:
         """From when on a sweep is worth its cost.
 
-        ``waste_s`` is what a sweep that finds nothing costs, ``last_try_s`` when one last tried.
+        ``waste_s`` is what a sweep that finds nothing costs, ``last_try_s`` when input was last
+        looked at.
         """
-        wait_s = self.arrival.best_wait(waste_s) if self.arrival is not None else 0.0
-        if last_try_s is None or last_try_s < self.base_s:
-            return self.base_s + wait_s
+        if self.behind:
+            return 0.0  # there are rows for it
+        wait_s = self._wait_s(waste_s)
         late_s = last_try_s - self.base_s
+        if late_s < 0:
+            return self.base_s + wait_s
         left_s = self.arrival.remaining(late_s) if self.arrival is not None else 0.0
-        return max(self.base_s + wait_s, last_try_s + max(RETRY_S, left_s, PATIENCE * late_s))
+        pause_s = min(self.period_s, max(RETRY_S, left_s, PATIENCE * late_s))
+        return max(self.base_s + wait_s, last_try_s + pause_s)
 
-    def _observe(self, metrics: QueryMetrics) -> None:
+    def _wait_s(self, waste_s: float) -> float:
+        """The best wait, worked out anew only when the waste has changed by a tenth."""
+        if self.arrival is None:
+            return 0.0
+        if self._best_wait is None or not 0.9 < waste_s / self._best_wait[0] < 1.1:
+            # Who comes too early loses a batch and has still to wait for the arrival.
+            loss_s = waste_s + max(0.0, self.arrival.mean_s)
+            self._best_wait = max(waste_s, 1e-6), self.arrival.best_wait(loss_s)
+        return self._best_wait[1]
+
+    def _observe(self, metrics: QueryMetrics, before: QueryMetrics) -> None:
         """The lag of the frontier behind the batch's start has the sweep delay's distribution."""
-        if metrics.batch_start_s is None or (metrics.backlog_rows or 0) > _shallow(metrics):
+        start_s = metrics.batch_start_s
+        self.behind = (metrics.backlog_rows or 0.0) > _shallow(metrics)
+        if start_s is None or self.behind:
             return  # the batch was not let read to the frontier
+        self.last_read_s = start_s
         coming_s = self._coming_s(metrics)
-        if coming_s is None:
+        if not self._single and metrics.next_watermark_s is None:
+            start_s = before.batch_start_s  # what that batch read is known only now
+        if coming_s is None or start_s is None:
             return
-        lag_s = metrics.batch_start_s - coming_s - self.watermark_delay_s
+        lag_s = start_s - coming_s - self.watermark_delay_s
         self._whole.observe(DelayStats.of_lag(max(0.0, lag_s)))
+        parts_s = metrics.input_watermarks_s
+        if len(parts_s) > 1:
+            self._observe_inputs(start_s, parts_s)
+        self._lags += 1
+        if self._lags <= FEW_LAGS or self._lags % SELDOM == 0:  # else it would change little
+            self._predict()
+
+    def _predict(self) -> None:
         self.arrival = self._whole.estimate()
-        parts = metrics.input_watermarks_s
-        if len(parts) > 1:
-            while len(self._inputs) < len(parts):
-                self._inputs.append(self._make())
-            for one, part_s in zip(self._inputs, parts, strict=False):
-                lag_s = metrics.batch_start_s - part_s - self.watermark_delay_s
-                one.observe(DelayStats.of_lag(max(0.0, lag_s)))
-            found = (one.estimate() for one in self._inputs)
-            self.first_arrivals = [estimate for estimate in found if estimate is not None]
+        self._best_wait = None
+        if self.arrival is not None:
+            self.interval_s = self.arrival.interval(self._whole.confidence)
+        found = (one.estimate() for one in self._inputs)
+        self.first_arrivals = [estimate for estimate in found if estimate is not None]
+
+    def _observe_inputs(self, start_s: float, watermarks_s: tuple[float, ...]) -> None:
+        while len(self._inputs) < len(watermarks_s):
+            self._inputs.append(self._make())
+        for one, watermark_s in zip(self._inputs, watermarks_s, strict=False):
+            lag_s = start_s - watermark_s - self.watermark_delay_s
+            one.observe(DelayStats.of_lag(max(0.0, lag_s)))
 
     def _advance(self, metrics: QueryMetrics) -> None:
         coming_s = self._coming_s(metrics)
@@ -96,29 +143,32 @@ class QueryEpochs:
             return
         final_s = coming_s if self.deadlines.output_mode != "append" else metrics.watermark_s
         if final_s is None:  # the first batch: whatever it closed is not out yet
-            final_s = self._end_before(coming_s)
+            final_s = coming_s - self.period_s
         end_s = self._end_after(final_s)
         if end_s > self.window_end_s and math.isfinite(self.window_end_s):
             self._whole.close_epoch(None)
             for one in self._inputs:
                 one.close_epoch(None)
-        self.window_end_s = end_s
+        self.window_end_s, self.following_end_s = end_s, self._end_after(coming_s)
         self.stage = "emit" if end_s <= coming_s else "sweep"
 
     def _coming_s(self, metrics: QueryMetrics) -> float | None:
-        """The watermark of the next batch: told by the engine, else from the newest event read."""
+        """The watermark of the next batch: told by the engine, else from the newest event read.
+
+        Of several inputs the engine shows only the first one's events: then it is the watermark
+        that the last batch ran with, which is a batch late.
+        """
+        ran_s = metrics.watermark_s or 0.0
         if metrics.next_watermark_s is not None:
-            return max(metrics.next_watermark_s, metrics.watermark_s or 0.0)
-        if metrics.max_event_s is None:
-            return None
-        return max(metrics.max_event_s - self.watermark_delay_s, metrics.watermark_s or 0.0)
+            coming_s = max(metrics.next_watermark_s, ran_s)
+        elif self._single and metrics.max_event_s is not None:
+            coming_s = max(metrics.max_event_s - self.watermark_delay_s, ran_s)
+        else:
+            coming_s = ran_s
+        return coming_s if coming_s > 0 else None  # an input without events keeps it at the epoch
 
     def _end_after(self, time_s: float) -> float:
-        return min(window.next_end(time_s) for window in self.deadlines.windows)
-
-    def _end_before(self, time_s: float) -> float:
-        slides = [w.slide_s for w in self.deadlines.windows if math.isfinite(w.slide_s)]
-        return time_s - min(slides)
+        return min(window.next_end(time_s) for window in self._windows)
 
 
 def _shallow(metrics: QueryMetrics) -> float:

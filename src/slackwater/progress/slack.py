@@ -86,6 +86,7 @@ class SlackTable:
         self._std = np.empty(0)
         self._elapsed = np.empty((0, KNOTS))
         self._expected = np.empty((0, KNOTS))
+        self._delays: dict[int, SweepDelay] = {}  # whose knots a row holds
         self._reserve(rows)
 
     def __len__(self) -> int:
@@ -95,11 +96,14 @@ class SlackTable:
         """A sweep that has not arrived; without a delay it is expected at its base."""
         if delay is None or isinstance(delay, NormalDelay):
             self._set(row, _NORMAL, base_s, cost_s)
+            self._delays.pop(row, None)
             self._mean[row], self._std[row] = (delay.mean_s, delay.std_s) if delay else (0.0, 0.0)
         else:
             self._set(row, _KNOTS, base_s, cost_s)
-            self._elapsed[row], self._expected[row] = delay.knots(KNOTS)
-            self._mean[row] = delay.mean_s
+            if self._delays.get(row) is not delay:  # usually it is the same again
+                self._delays[row] = delay
+                self._elapsed[row], self._expected[row] = delay.knots(KNOTS)
+                self._mean[row] = delay.mean_s
 
     def put_arrived(self, row: int, arrived_s: float, cost_s: float) -> None:
         """A sweep that has arrived: the slack is minus the time it has waited, minus the cost."""

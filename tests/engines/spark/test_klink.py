@@ -52,7 +52,9 @@ def expected(workload: Ysb | LinearRoad) -> WindowRows:
     """Of the windows that the stream's last event closes."""
     last_s = (workload.traffic.stop_s or 0.0) - workload.traffic.max_delay_s - 0.1
     first_us = round(workload.traffic.start_s * 1e6)
-    return {end: rows for end, rows in workload.truth(first_us, round(last_s * 1e6)).items() if rows}
+    return {
+        end: rows for end, rows in workload.truth(first_us, round(last_s * 1e6)).items() if rows
+    }
 
 
 def seen(spark: SparkSession, name: str, workload: Ysb | LinearRoad) -> WindowRows:
@@ -100,7 +102,8 @@ def test_a_join_is_swept_when_its_last_input_has_arrived(
     wanted = expected(road)
     eventually(lambda: seen(spark, "tolls", road).keys() >= wanted.keys(), 90)
     found = {end: rows for end, rows in seen(spark, "tolls", road).items() if end in wanted}
-    assert wanted and differences(wanted, found) == []
+    assert wanted
+    assert differences(wanted, found) == []
     entry = next(q for q in fleet._ask_controller()[0].values() if q["spec"]["name"] == "tolls")
     assert len(entry["metrics"]["input_watermarks_s"]) == 3
     assert entry["metrics"]["next_watermark_s"] == min(entry["metrics"]["input_watermarks_s"])
@@ -114,7 +117,8 @@ def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[...
     eventually(lambda: fleet.status().queries[0].batches >= 4, 60)
     assert fleet._members["updates"].spec.deadlines.output_mode == "update"
     stages = {(d["figures"] or {}).get("stage") for d in fleet.explain(last=200)}
-    assert "sweep" in stages and "emit" not in stages
+    assert "sweep" in stages
+    assert "emit" not in stages
 
 
 def test_memory_is_known_to_the_controller(

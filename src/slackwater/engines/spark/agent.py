@@ -111,6 +111,9 @@ class Agent:
         """Make a query known to the controller (gated elsewhere, or not at all)."""
         with self._lock:
             self._specs[spec.name] = spec
+            held = self._held.get(spec.name)
+            if held is not None and self._holding:
+                held.gate.close(spec.max_wait_s)  # it may be told anew, with its windows
         self.link.send(spec_message(spec))
 
     def hold(self, spec: QuerySpec, query: StreamingQuery) -> None:
@@ -126,6 +129,7 @@ class Agent:
             self._specs.pop(name, None)
         if held is not None:
             held.gate.uninstall()
+        self._knobs.set_rows(name, None)
         self.link.send({"op": "gone", "query": name})
 
     def _admit(self, spec: QuerySpec, held: Held) -> None:
@@ -181,9 +185,13 @@ class Agent:
 
     def _tell_memory(self) -> None:
         now_s = time.monotonic()
-        if now_s >= self._next_memory_s:
-            self._next_memory_s = now_s + MEMORY_PERIOD_S
+        if now_s < self._next_memory_s:
+            return
+        self._next_memory_s = now_s + MEMORY_PERIOD_S
+        try:
             self.link.send(self._heap.message())
+        except Exception as error:  # must not cost the report that is in hand
+            log.info("the heap cannot be read: %s", error)
 
     def _on_gate(self, what: str, name: str) -> None:
         if what == "done":

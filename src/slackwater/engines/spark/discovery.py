@@ -64,13 +64,19 @@ def discover_query(query: StreamingQuery) -> Deadlines:
     the stream's own thread and must not be asked for too early.
     """
     try:
-        execution = query._jsq.streamingQuery()
-        plan = execution.analyzedPlan()
-        output_mode = str(execution.outputMode().toString()).lower()
+        plan = query._jsq.streamingQuery().analyzedPlan()
     except (Py4JError, AttributeError) as problem:
         _log.warning("cannot read the plan of query %s, so no deadline: %s", query.name, problem)
         return Deadlines()
-    return replace(_discover_plan(plan), output_mode=output_mode)
+    return replace(_discover_plan(plan), output_mode=output_mode(query))
+
+
+def output_mode(query: StreamingQuery) -> str:
+    """``append``, ``update`` or ``complete``."""
+    try:
+        return str(query._jsq.streamingQuery().outputMode().toString()).lower()
+    except (Py4JError, AttributeError):
+        return "append"
 
 
 def _discover_plan(plan: JavaObject) -> Deadlines:

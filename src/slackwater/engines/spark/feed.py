@@ -160,7 +160,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check(start)
         until_us = self._horizon_us()
         rows = _smallest(limit, read_knob(self._options.knob))
-        if rows == 0:
+        if rows == 0 and self._ceiling_us is None:  # a run-once query would take it for the end
             return start
         if rows is not None and until_us > start["t"]:
             until_us = self._timeline.cut(start["t"], until_us, rows)

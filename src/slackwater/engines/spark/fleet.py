@@ -20,9 +20,15 @@ from slackwater.core.windows import Deadlines
 from slackwater.engines.spark import clock_gate, source_gate, wire
 from slackwater.engines.spark.agent import Agent, AgentEvents
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
-from slackwater.engines.spark.discovery import discover, discover_query
+from slackwater.engines.spark.discovery import discover, discover_query, output_mode
 from slackwater.engines.spark.knobs import Knobs
-from slackwater.engines.spark.members import Member, check_spec, first_line, query_status
+from slackwater.engines.spark.members import (
+    Member,
+    check_spec,
+    first_line,
+    max_wait_s,
+    query_status,
+)
 from slackwater.engines.spark.restarts import START_LIMIT_S, Restarter
 from slackwater.engines.spark.status import FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
@@ -53,6 +59,7 @@ class Fleet:
         ``auto``: the clock gate where this Spark has what it needs.
     max_wait
         Seconds that a micro-batch waits at most, whatever the policy; a query may have its own.
+        Default: 10, or two and a half times the distance of its windows if that is longer.
     controller
         ``process`` (a process of its own) or ``thread``.
     dry_run
@@ -75,7 +82,7 @@ class Fleet:
         name: str | None = None,
         slots: int | None = None,
         gate: GateKind = "auto",
-        max_wait: float = 10.0,
+        max_wait: float | None = None,
         controller: Literal["process", "thread"] = "process",
         dry_run: bool = False,
         starts_at_once: int = 4,
@@ -83,7 +90,7 @@ class Fleet:
     ) -> None:
         if slots is not None and slots < 1:
             raise UsageError(f"slots must be at least 1, not {slots}")
-        if max_wait <= 0:
+        if max_wait is not None and max_wait <= 0:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
         self._gated = policies.load(policy, **(parameters or {})).gated  # wrong names fail here
         self.spark = spark
@@ -143,11 +150,10 @@ class Fleet:
                 self._refuse_duplicate(name)
                 writer = writer.queryName(name)
             found = deadlines or Deadlines()
-            spec = QuerySpec(
-                name or "", priority, self.max_wait if max_wait is None else max_wait, found
-            )
+            stated_s = self.max_wait if max_wait is None else max_wait
+            spec = QuerySpec(name or "", priority, max_wait_s(stated_s, found), found)
             check_spec(spec)
-            member = Member(spec, "none", writer)
+            member = Member(spec, "none", writer, stated_wait_s=stated_s)
             self._launch(member)
         assert member.query is not None
         return member.query
@@ -167,7 +173,8 @@ class Fleet:
         name = name or query.name or f"query-{query.id[:8]}"
         self._refuse_duplicate(name)
         found = deadlines or discover_query(query)
-        spec = QuerySpec(name, priority, self.max_wait if max_wait is None else max_wait, found)
+        stated_s = self.max_wait if max_wait is None else max_wait
+        spec = QuerySpec(name, priority, max_wait_s(stated_s, found), found)
         check_spec(spec)
         held = self.gate_kind == "clock" and self._gated
         member = Member(spec, "clock" if held else "none", query=query)
@@ -206,9 +213,9 @@ class Fleet:
                 f"{name} has {len(found.inputs)} sources; Spark asks the gate first only beside "
                 f"{source_gate.MOST_OTHER_SOURCES} others: use the clock gate (fleet.start)"
             )
-        spec = QuerySpec(
-            name, priority, self.max_wait if max_wait is None else max_wait, deadlines or found
-        )
+        found = deadlines or found
+        stated_s = self.max_wait if max_wait is None else max_wait
+        spec = QuerySpec(name, priority, max_wait_s(stated_s, found), found)
         check_spec(spec)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)
@@ -357,6 +364,11 @@ class Fleet:
             member.ready.set()
         if member.spec.deadlines == Deadlines():
             self._discover_later(member)
+        elif member.gate == "source":  # its DataFrame does not tell
+            mode = output_mode(member.query)
+            deadlines = replace(member.spec.deadlines, output_mode=mode)
+            member.spec = replace(member.spec, deadlines=deadlines)
+            self._agent.add(member.spec)
 
     def _on_started(
         self, query_name: str | None, query_id: str
@@ -396,7 +408,9 @@ class Fleet:
     def _discover_later(self, member: Member) -> None:
         """Windows are read from the running query's plan: the writer does not show its plan."""
         assert member.query is not None
-        member.spec = replace(member.spec, deadlines=discover_query(member.query))
+        found = discover_query(member.query)
+        wait_s = max_wait_s(member.stated_wait_s, found)
+        member.spec = replace(member.spec, deadlines=found, max_wait_s=wait_s)
         self._agent.add(member.spec)
 
     def _await_start_turn(self) -> None:

@@ -17,7 +17,9 @@ class Heap:
         beans = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
         heap = [pool for pool in beans if pool.getType().toString().startswith("Heap")]
         self._pools = [pool for pool in heap if "Eden" not in pool.getName()]
-        self._limit = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+        whole = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+        limits = [int(pool.getUsage().getMax()) for pool in self._pools]
+        self._limit = min(whole, sum(limit for limit in limits if limit > 0) or whole)
         self._scala_context: JavaObject = spark._jsc.sc()
         self._local = bool(self._scala_context.isLocal())
 

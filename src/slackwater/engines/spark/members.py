@@ -10,7 +10,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.errors import UsageError
 from slackwater.core.model import QueryMetrics, QuerySpec
+from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.status import QueryStatus
+
+USUAL_WAIT_S = 10.0
+WINDOWS_OF_WAIT = 2.5  # a query is served before all others after half of its bound
 
 
 @dataclass
@@ -22,6 +26,7 @@ class Member:
     writer: DataStreamWriter | None = None  # to start it again; None: it is the user's to start
     query: StreamingQuery | None = None
     ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
+    stated_wait_s: float | None = None  # max_wait as its user gave it
     stopped: bool = False  # on request
     ended: bool = False  # for good: stopped, finished, or failed and not to be started again
     error: str | None = None
@@ -31,6 +36,20 @@ class Member:
     @property
     def active(self) -> bool:
         return self.query is not None and self.query.isActive
+
+
+def max_wait_s(stated_s: float | None, deadlines: Deadlines) -> float:
+    """The bound on waiting: as stated, else one that leaves its windows time to fill.
+
+    >>> from slackwater.core import Window
+    >>> max_wait_s(None, Deadlines()), max_wait_s(None, Deadlines((Window("tumbling", 60, 60),)))
+    (10.0, 150.0)
+    """
+    if stated_s is not None:
+        return stated_s
+    delays = (stream.watermark_delay_s or 0.0 for stream in deadlines.inputs)
+    longest_s = max((window.slide_s for window in deadlines.closing), default=0.0)
+    return max(USUAL_WAIT_S, WINDOWS_OF_WAIT * longest_s + max(delays, default=0.0))
 
 
 def check_spec(spec: QuerySpec) -> None:

@@ -66,12 +66,11 @@ class QueryObserver:
 
     def coming(self, watermark_ms: int | None, of_inputs_ms: list[int] | None) -> None:
         """Take what the engine says the next batch's watermark will be (not every gate can)."""
-        if watermark_ms:
-            self.metrics = replace(
-                self.metrics,
-                next_watermark_s=watermark_ms / 1000,
-                input_watermarks_s=tuple(each / 1000 for each in of_inputs_ms or ()),
-            )
+        self.metrics = replace(
+            self.metrics,
+            next_watermark_s=None if watermark_ms is None else watermark_ms / 1000,
+            input_watermarks_s=tuple(each / 1000 for each in of_inputs_ms or ()),
+        )
 
     def _count_output(self, progress: Progress) -> None:
         written = progress.get("sink", {}).get("numOutputRows", -1)
@@ -170,9 +169,10 @@ def _position(offset: Any) -> float | None:
         return None
     if "n" in offset:
         return float(offset["n"])
-    if all(isinstance(value, dict) for value in offset.values()):
-        return float(sum(sum(partitions.values()) for partitions in offset.values()))
-    return None
+    if not all(isinstance(value, dict) for value in offset.values()):
+        return None
+    rows = [row for partitions in offset.values() for row in partitions.values()]
+    return float(sum(rows)) if all(isinstance(row, int) for row in rows) else None
 
 
 def _parsed(offset: Any) -> Any:

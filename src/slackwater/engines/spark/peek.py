@@ -24,17 +24,22 @@ class Peek:
         self._handles = handles
         self._execution = execution
         self._tracker: JavaObject = None
+        self._by_operator: JavaObject = None  # a Scala map
         self._batch = -1  # the last one whose progress was read
         self._blind = False
 
     def progress(self) -> dict[str, Any] | None:
         """Of the last batch, once; ``None`` when none has ended since."""
-        last = self._execution.lastProgress()
-        if last is None or last.batchId() == self._batch:
+        try:
+            last = self._execution.lastProgress()
+            if last is None or last.batchId() == self._batch:
+                return None
+            self._batch = last.batchId()
+            found: dict[str, Any] = json.loads(last.json())
+            return found
+        except Exception as error:  # a query that is ending; its arrival must be told all the same
+            log.info("no progress of a query that stands at its gate: %s", error)
             return None
-        self._batch = last.batchId()
-        found: dict[str, Any] = json.loads(last.json())
-        return found
 
     def watermarks_ms(self) -> tuple[int | None, list[int]]:
         """Of the next batch, and of each watermark in the plan that it is made of."""
@@ -43,19 +48,17 @@ class Peek:
         try:
             if self._tracker is None:
                 self._tracker = self._execution.watermarkTracker()
+                declared = self._handles.type(_TRACKER).getDeclaredField("operatorToWatermarkMap")
+                declared.setAccessible(True)
+                self._by_operator = declared.get(self._tracker)
             whole = int(self._tracker.currentWatermark())
-            return whole, self._parts()
+            # Kept by the position of the operator in the plan.
+            return whole, _by_position(self._by_operator.toString())
         except Exception as error:
             self._blind = True
             reason = str(error).splitlines()[0]
             log.warning("this Spark does not show the next watermark (%s); going without", reason)
             return None, []
-
-    def _parts(self) -> list[int]:
-        """Spark keeps them by the position of their operator in the plan."""
-        declared = self._handles.type(_TRACKER).getDeclaredField("operatorToWatermarkMap")
-        declared.setAccessible(True)
-        return _by_position(declared.get(self._tracker).toString())
 
 
 def _by_position(text: str) -> list[int]:
