@@ -15,6 +15,7 @@ from slackwater.engines.spark.handles import Handles, JavaObject
 log = logging.getLogger("slackwater.fleet")
 
 _TRACKER = "org.apache.spark.sql.execution.streaming.runtime.WatermarkTracker"
+_PARTS = "operatorToWatermarkMap"
 
 
 class Peek:
@@ -23,8 +24,7 @@ class Peek:
     def __init__(self, handles: Handles, execution: JavaObject) -> None:
         self._handles = handles
         self._execution = execution
-        self._tracker: JavaObject = None
-        self._by_operator: JavaObject = None  # a Scala map
+        self._parts: JavaObject = None  # the field with the watermarks of the inputs
         self._batch = -1  # the last one whose progress was read
         self._blind = False
 
@@ -46,14 +46,14 @@ class Peek:
         if self._blind:
             return None, []
         try:
-            if self._tracker is None:
-                self._tracker = self._execution.watermarkTracker()
-                declared = self._handles.type(_TRACKER).getDeclaredField("operatorToWatermarkMap")
-                declared.setAccessible(True)
-                self._by_operator = declared.get(self._tracker)
-            whole = int(self._tracker.currentWatermark())
-            # Kept by the position of the operator in the plan.
-            return whole, _by_position(self._by_operator.toString())
+            tracker = self._execution.watermarkTracker()
+            if tracker is None:  # made by the first trigger
+                return None, []
+            if self._parts is None:
+                self._parts = self._handles.type(_TRACKER).getDeclaredField(_PARTS)
+                self._parts.setAccessible(True)
+            parts = _by_operator(self._parts.get(tracker).toString())
+            return int(tracker.currentWatermark()), parts
         except Exception as error:
             self._blind = True
             reason = str(error).splitlines()[0]
@@ -61,11 +61,13 @@ class Peek:
             return None, []
 
 
-def _by_position(text: str) -> list[int]:
-    """Values of a Scala map by its keys: one call instead of one for each entry.
+def _by_operator(text: str) -> list[int]:
+    """Values of a Scala map in the order of its keys: one call instead of one for each entry.
 
-    >>> _by_position("HashMap(1 -> 700, 0 -> 500)")
-    [500, 700]
+    An input without events has none yet, which counts as the epoch.
+
+    >>> _by_operator("HashMap(6c-1 -> Some(700), 48-9 -> Some(500), 7a-2 -> None)")
+    [500, 700, 0]
     """
-    pairs = re.findall(r"(\d+) -> (-?\d+)", text)
-    return [int(value) for _, value in sorted((int(key), value) for key, value in pairs)]
+    pairs = re.findall(r"([\w-]+) -> (?:Some\((-?\d+)\)|None)", text)
+    return [int(value or 0) for _, value in sorted(pairs)]
