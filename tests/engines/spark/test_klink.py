@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -104,9 +106,26 @@ def test_a_join_is_swept_when_its_last_input_has_arrived(
     found = {end: rows for end, rows in seen(spark, "tolls", road).items() if end in wanted}
     assert wanted
     assert differences(wanted, found) == []
-    entry = next(q for q in fleet._ask_controller()[0].values() if q["spec"]["name"] == "tolls")
-    assert len(entry["metrics"]["input_watermarks_s"]) == 3
-    assert entry["metrics"]["next_watermark_s"] == min(entry["metrics"]["input_watermarks_s"])
+
+
+def test_the_watermarks_of_all_inputs_are_seen(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet()
+    times = traffic(60)
+    sides = [Ysb(traffic=replace(times, seed=seed), campaigns=5).query(spark) for seed in (1, 2)]
+    left, right = (side.withColumnRenamed("count", f"n{i}") for i, side in enumerate(sides))
+    window = ["window_start", "window_end", "campaign_id"]
+    joined = left.select(*window, "n0").join(right.select(*window, "n1"), window)
+    fleet.start(joined.writeStream.format("noop").outputMode("append"), name="both")
+
+    def metrics() -> dict[str, Any]:
+        known: dict[str, Any] = fleet._ask_controller()[0]["both"]["metrics"]
+        return known
+
+    eventually(lambda: len(metrics()["input_watermarks_s"]) == 2, 60)
+    known = metrics()
+    assert known["next_watermark_s"] == min(known["input_watermarks_s"])
 
 
 def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[..., Fleet]) -> None:
