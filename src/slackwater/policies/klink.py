@@ -13,9 +13,10 @@ from slackwater.core.errors import UsageError
 from slackwater.core.model import Admission, Figures, QueryState, Schedule, Snapshot
 from slackwater.core.windows import Deadlines
 from slackwater.policies import _memory
-from slackwater.policies.base import Policy
+from slackwater.policies.base import Policy, overdue_s
+from slackwater.progress.base import SweepDelay
 from slackwater.progress.epochs import RETRY_S, QueryEpochs
-from slackwater.progress.slack import SlackTable
+from slackwater.progress.slack import SlackTable, expected_slack
 
 UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
 UNSEEN_S = 0.05  # how long a query's last batch may be unknown before we go on without it
@@ -25,6 +26,8 @@ EMIT, SWEEP, OTHER = range(3)  # in this order they are served
 
 _ROW = np.dtype(
     [
+        ("waits", np.bool_),  # at the gate
+        ("overdue", np.float64),  # when it is served whatever its slack
         ("rank", np.int8),  # EMIT, SWEEP or OTHER
         ("priority", np.float64),
         ("since", np.float64),  # at the gate
@@ -33,7 +36,7 @@ _ROW = np.dtype(
         ("due", np.float64),  # from when on the next batch finds something
     ]
 )
-_NOBODY = np.array((OTHER, 1.0, 0.0, UNKNOWN_COST_S, math.inf, math.inf), _ROW)
+_NOBODY = np.array((False, math.inf, OTHER, 1.0, 0.0, UNKNOWN_COST_S, math.inf, math.inf), _ROW)
 
 
 class _Known:
@@ -43,6 +46,7 @@ class _Known:
         self.row = row
         self.epochs = epochs
         self.seen: tuple[object, object] = (None, None)  # metrics and admission of the last look
+        self.first: SweepDelay | None = None  # the earliest of its inputs'
         self.fixed_s = UNKNOWN_COST_S
         self.batches = 0  # that ran until the last look
         self.fruitless = 0  # admissions in a row that ran no batch
@@ -97,7 +101,9 @@ class Klink(Policy):
         self._free_rows: list[int] = []
         self._table = SlackTable()
         self._of = np.empty(0, _ROW)  # by row of the table
-        self._slacks: NDArray[np.float64] | None = None  # at the last look, when asked for
+        self._queries: tuple[QueryState, ...] = ()  # of the last look
+        self._rows = np.empty(0, np.intp)  # theirs, in the same order
+        self._now = self._of  # what is known of them, in the same order
         self._now_s = 0.0
         self._pressure = _memory.Pressure(memory_bound)
         self._short_of_memory = False
@@ -111,24 +117,37 @@ class Klink(Policy):
     # -- what is known --------------------------------------------------------------------------
 
     def _look(self, snapshot: Snapshot) -> None:
-        """Take in what has changed since the last look."""
-        for query in snapshot.queries:
-            known = self._known.get(query.name)
-            if known is None or known.epochs.deadlines is not query.spec.deadlines:
-                known = self._meet(query, known)
-            # A trigger that found no data changes no metrics: it is known by its admission.
-            if known.seen[0] is not query.metrics or (
-                query.phase == "waiting" and known.seen[1] != query.admitted_s
-            ):
-                self._learn(known, query)
-        if len(self._known) > len(snapshot.queries):
-            self._forget_all_but({query.name for query in snapshot.queries})
+        """Take in what has changed since the last look: few of perhaps many."""
+        queries, seen = snapshot.queries, self._queries
+        same_order = len(queries) == len(seen)
+        if same_order:
+            pairs = enumerate(zip(queries, seen, strict=True))
+            places = [place for place, (query, before) in pairs if query is not before]
+            same_order = all(queries[place].name == seen[place].name for place in places)
+        for query in (queries[place] for place in places) if same_order else queries:
+            self._look_at(query)
+        if not same_order:
+            self._forget_all_but({query.name for query in queries})
+            self._rows = np.array([self._known[q.name].row for q in queries], np.intp)
+        self._queries, self._now = queries, self._of[self._rows]
         self._now_s = snapshot.now_s
-        self._slacks = None
         if self.manages_memory:
             self._short_of_memory = self._pressure.update(
                 snapshot.now_s, snapshot.memory, self._least_slack_s
             )
+
+    def _look_at(self, query: QueryState) -> None:
+        known = self._known.get(query.name)
+        if known is None or known.epochs.deadlines is not query.spec.deadlines:
+            known = self._meet(query, known)
+        # A trigger that found no data changes no metrics: it is known by its admission.
+        if known.seen[0] is not query.metrics or (
+            query.phase == "waiting" and known.seen[1] != query.admitted_s
+        ):
+            self._learn(known, query)
+        of = self._of[known.row]
+        of["waits"], of["overdue"] = query.phase == "waiting", overdue_s(query)
+        of["priority"], of["since"] = query.spec.priority, query.since_s
 
     def _meet(self, query: QueryState, before: _Known | None) -> _Known:
         deadlines: Deadlines = query.spec.deadlines
@@ -173,12 +192,12 @@ class Klink(Policy):
             rank, due_s = SWEEP, epochs.ready_s(metrics.batch_s or known.fixed_s, last_try_s)
             # Of several inputs the earliest orders, the last decides when a sweep is due.
             firsts = [epochs.arrival, *epochs.first_arrivals]
-            first = min(filter(None, firsts), key=lambda delay: delay.mean_s, default=None)
-            self._table.put(known.row, epochs.base_s, first, cost_s)
+            known.first = min(filter(None, firsts), key=lambda delay: delay.mean_s, default=None)
+            self._table.put(known.row, epochs.base_s, known.first, cost_s)
         else:
             self._table.clear(known.row)
-        priority = query.spec.priority
-        self._of[known.row] = (rank, priority, query.since_s, cost_s, expected_s, due_s)
+        of = self._of[known.row]
+        of["rank"], of["cost"], of["expected"], of["due"] = rank, cost_s, expected_s, due_s
 
     def _forget_all_but(self, names: set[str]) -> None:
         for name in self._known.keys() - names:
@@ -198,20 +217,22 @@ class Klink(Policy):
         )
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
-        rows = np.fromiter((self._known[query.name].row for query in waiting), np.intp)
-        ready = np.flatnonzero(self._of["due"][rows] <= snapshot.now_s)
-        if self._short_of_memory:
-            order = self._by_memory(rows[ready], [waiting[place] for place in ready.tolist()])
-        else:
-            order = self._by_slack(rows[ready])
-        for place in map(int, ready[order]):
-            if self._is_settled(waiting[place], snapshot.now_s):
-                yield self._admission(waiting[place], snapshot)
+        """Works on vectors: of ten thousand queries that wait only a few are looked at."""
+        now_s, queries, of = snapshot.now_s, snapshot.queries, self._now
+        waits = of["waits"] & (of["overdue"] > now_s)  # the overdue have their slots
+        ready = np.flatnonzero(waits & (of["due"] <= now_s))
+        if len(ready) > 1:
+            ready = ready[
+                self._by_memory(ready) if self._short_of_memory else self._by_slack(ready)
+            ]
+        for place in ready.tolist():
+            if self._is_settled(queries[place], now_s):
+                yield self._admission(queries[place], snapshot)
         if self._short_of_memory or snapshot.running:
             return
-        for place in np.flatnonzero(self._of["due"][rows] > snapshot.now_s).tolist():
-            if self._drain_pays(waiting[place], snapshot):
-                yield self._admission(waiting[place], snapshot, drain=True)
+        for place in np.flatnonzero(waits & (of["due"] > now_s)).tolist():
+            if self._drain_pays(queries[place], snapshot):
+                yield self._admission(queries[place], snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
 
     def _is_settled(self, query: QueryState, now_s: float) -> bool:
@@ -225,30 +246,41 @@ class Klink(Policy):
         least_s = float(slacks.min()) if len(slacks) else math.inf
         return least_s if math.isfinite(least_s) else 0.0
 
-    def _slack_now(self) -> NDArray[np.float64]:
-        """Of every row. A sweep that is due counts as arrived when it was expected: age tells."""
-        if self._slacks is None:
-            slacks = self._table.slacks(self._now_s)
-            rows = slice(len(slacks))
-            aged = self._of["expected"][rows] - self._now_s - self._of["cost"][rows]
-            due = (self._of["rank"][rows] == SWEEP) & (self._of["due"][rows] <= self._now_s)
-            self._slacks = np.where(due, np.minimum(slacks, aged), slacks)
-        return self._slacks
+    def _slack_now(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """A sweep that is due counts as arrived when it was expected: age tells."""
+        slacks = self._table.slacks(self._now_s, rows)
+        aged = self._of["expected"][rows] - self._now_s - self._of["cost"][rows]
+        due = (self._of["rank"][rows] == SWEEP) & (self._of["due"][rows] <= self._now_s)
+        return np.where(due, np.minimum(slacks, aged), slacks)
 
-    def _by_slack(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _slack_of(self, known: _Known) -> float:
+        """The same for one query, without the vectors."""
+        of = self._of[known.row]
+        rank, cost_s, expected_s = int(of["rank"]), float(of["cost"]), float(of["expected"])
+        if rank == OTHER:
+            return math.inf
+        aged_s = expected_s - self._now_s - cost_s
+        if rank == EMIT:
+            return aged_s
+        slack_s = expected_slack(self._now_s, known.epochs.base_s, known.first, cost_s)
+        return min(slack_s, aged_s) if of["due"] <= self._now_s else slack_s
+
+    def _by_slack(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Emits, then sweeps, then queries without a deadline; in each the important first."""
-        slacks, since_s = self._slack_now()[rows], self._of["since"][rows]
+        rows = self._rows[places]
+        slacks, since_s = self._slack_now(rows), self._of["since"][rows]
         urgency = np.where(np.isfinite(slacks), slacks, since_s)
         return np.lexsort((since_s, urgency, -self._of["priority"][rows], self._of["rank"][rows]))
 
-    def _by_memory(self, rows: NDArray[np.intp], queries: list[QueryState]) -> NDArray[np.intp]:
+    def _by_memory(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Those that free most first, ties by least slack."""
-        known = [self._known[query.name] for query in queries]
+        rows = self._rows[places]
+        emits = self._of["rank"][rows] == EMIT
         freed = [
-            _memory.freed_rows(query, each.epochs.stage == "emit")
-            for query, each in zip(queries, known, strict=True)
+            _memory.freed_rows(self._queries[place], emit)
+            for place, emit in zip(places.tolist(), emits.tolist(), strict=True)
         ]
-        return np.lexsort((self._slack_now()[rows], -np.asarray(freed)))
+        return np.lexsort((self._slack_now(rows), -np.asarray(freed)))
 
     def _drain_pays(self, query: QueryState, snapshot: Snapshot) -> bool:
         """Whether reading early shortens the sweep by enough, ends before it, and hurts nobody."""
@@ -264,11 +296,10 @@ class Klink(Policy):
 
     def _next_due_s(self, snapshot: Snapshot) -> float:
         """When the next of those that wait is due; those that could go now need a free slot."""
-        now_s = snapshot.now_s
-        later = self._of["due"][self._of["due"] > now_s]
-        next_s = float(later.min()) if len(later) else math.inf
-        newcomers = (q for q in snapshot.waiting if q.since_s + UNSEEN_S > now_s)
-        if not all(self._is_settled(query, now_s) for query in newcomers):
+        now_s, of = snapshot.now_s, self._now
+        next_s = float(np.min(of["due"], where=of["due"] > now_s, initial=math.inf))
+        newcomers = np.flatnonzero(of["waits"] & (of["since"] + UNSEEN_S > now_s)).tolist()
+        if not all(self._is_settled(snapshot.queries[place], now_s) for place in newcomers):
             next_s = min(next_s, now_s + UNSEEN_S)
         return next_s
 
@@ -310,7 +341,7 @@ class Klink(Policy):
 
     def _figures(self, known: _Known, stage: str) -> Figures:
         epochs = known.epochs
-        slack_s = float(self._slack_now()[known.row])
+        slack_s = self._slack_of(known)
         cost_s = float(self._of["cost"][known.row])
         if not math.isfinite(slack_s):
             return Figures(stage, cost_s=cost_s)

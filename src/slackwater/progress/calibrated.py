@@ -10,6 +10,7 @@ from slackwater.progress.empirical import EmpiricalDelay
 from slackwater.progress.recent import RecentSample
 
 NEWEST = 32  # values that are compared with all before them
+EVERY = 4  # one value in so many is a reason to compare: it costs more than all the rest
 KEPT = 16  # of them after a change; about the first half of them came before it
 FALSE_ALARM = 1e-6  # chance that a comparison sees a change where none is
 STEERING = 0.1  # step of the miss rate after each epoch, as a share of the wanted miss rate
@@ -46,6 +47,7 @@ class Calibrated(SweepEstimator):
         super().__init__(history, confidence)
         self.miss_rate = 1 - confidence  # that intervals are made for; steered
         self._sample = RecentSample(history)
+        self._added = 0
         self._sees_sweeps = False
         self._last_lag_s: float | None = None  # of this epoch
         self._before_lag: SweepDelay | None = None  # what was predicted before it was seen
@@ -85,7 +87,8 @@ class Calibrated(SweepEstimator):
     def _add(self, delay_s: float) -> None:
         self._estimate = None
         self._sample.add(delay_s)
-        if len(self._sample) >= 2 * NEWEST and self._changed():
+        self._added += 1
+        if self._added % EVERY == 0 and len(self._sample) >= 2 * NEWEST and self._changed():
             self._sample.keep_newest(KEPT)
             self.miss_rate = 1 - self.confidence
 

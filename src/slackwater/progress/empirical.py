@@ -1,7 +1,7 @@
 """A sweep delay that is distributed as a sample was."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, exp, log
 
 import numpy as np
@@ -128,6 +128,7 @@ class EmpiricalDelay(SweepDelay):
         return [wait] if wait > 0 else []
 
 
+@lru_cache(maxsize=1024)
 def _ranks(size: int, count: int) -> NDArray[np.intp]:
     """Ranks of knots: even, and denser towards the largest, which lie far apart.
 

@@ -113,19 +113,20 @@ class SlackTable:
         """Nothing is due in this row: its slack is infinite."""
         self._set(row, _EMPTY, 0.0, 0.0)
 
-    def slacks(self, now_s: float) -> Floats:
-        """The slack of every row."""
-        slacks = np.full(self._rows, np.inf)
-        kind = self._kind[: self._rows]
+    def slacks(self, now_s: float, rows: NDArray[np.intp] | None = None) -> Floats:
+        """The slack of some rows, of all where none are named."""
+        rows = np.arange(self._rows) if rows is None else rows
+        slacks = np.full(len(rows), np.inf)
+        kind = self._kind[rows]
         for wanted, remaining in (
             (_NORMAL, self._remaining_normal),
             (_KNOTS, self._remaining_knots),
+            (_ARRIVED, lambda _, elapsed: -elapsed),
         ):
-            rows = np.flatnonzero(kind == wanted)
-            if len(rows):
-                slacks[rows] = remaining(rows, now_s - self._base[rows]) - self._cost[rows]
-        rows = np.flatnonzero(kind == _ARRIVED)
-        slacks[rows] = self._base[rows] - now_s - self._cost[rows]
+            places = np.flatnonzero(kind == wanted)
+            if len(places):
+                found = rows[places]
+                slacks[places] = remaining(found, now_s - self._base[found]) - self._cost[found]
         return slacks
 
     def least(self, now_s: float) -> int | None:

@@ -109,6 +109,7 @@ def main() -> None:
         return bool(select.select([sys.stdin], [], [], 0)[0])
 
     gc.freeze()  # collections need not walk through all loaded modules
+    gc.set_threshold(20_000)  # and are seldom needed: what comes over the wire has no cycles
     service.run(driver_is_gone)
 
 
