@@ -64,7 +64,8 @@ class Controller:
     def _remember(self, snapshot: Snapshot, schedule: Schedule) -> None:
         if not schedule.admissions:
             return
-        states = {q.name: q for q in snapshot.queries}
+        admitted = {admission.query for admission in schedule.admissions}
+        states = {q.name: q for q in snapshot.waiting if q.name in admitted}
         waiting = tuple(q.name for q in snapshot.waiting)
         running = tuple(q.name for q in snapshot.running)
         for admission in schedule.admissions:

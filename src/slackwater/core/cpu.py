@@ -1,13 +1,12 @@
 """CPU time of this process and of single threads, as the kernel counts it."""
 
-import os
+import time
 from pathlib import Path
 
 
 def process_cpu_s() -> float:
     """User and system time of this process so far."""
-    times = os.times()
-    return times.user + times.system
+    return time.process_time()
 
 
 def thread_cpu_s(thread_id: int | None) -> float:

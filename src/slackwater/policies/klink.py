@@ -34,9 +34,12 @@ _ROW = np.dtype(
         ("cost", np.float64),  # of all batches that the next result still needs
         ("expected", np.float64),  # when the sweeping watermark arrives, on average
         ("due", np.float64),  # from when on the next batch finds something
+        ("drain", np.float64),  # from when on it is worth while to read early
     ]
 )
-_NOBODY = np.array((False, math.inf, OTHER, 1.0, 0.0, UNKNOWN_COST_S, math.inf, math.inf), _ROW)
+_NOBODY = np.array(
+    (False, math.inf, OTHER, 1.0, 0.0, UNKNOWN_COST_S, math.inf, math.inf, math.inf), _ROW
+)
 
 
 class _Known:
@@ -198,6 +201,7 @@ class Klink(Policy):
             self._table.clear(known.row)
         of = self._of[known.row]
         of["rank"], of["cost"], of["expected"], of["due"] = rank, cost_s, expected_s, due_s
+        of["drain"] = _drain_s(known, query, due_s)
 
     def _forget_all_but(self, names: set[str]) -> None:
         for name in self._known.keys() - names:
@@ -220,7 +224,7 @@ class Klink(Policy):
         """Works on vectors: of ten thousand queries that wait only a few are looked at."""
         now_s, queries, of = snapshot.now_s, snapshot.queries, self._now
         waits = of["waits"] & (of["overdue"] > now_s)  # the overdue have their slots
-        ready = np.flatnonzero(waits & (of["due"] <= now_s))
+        (ready,) = (waits & (of["due"] <= now_s)).nonzero()
         if len(ready) > 1:
             ready = ready[
                 self._by_memory(ready) if self._short_of_memory else self._by_slack(ready)
@@ -230,8 +234,9 @@ class Klink(Policy):
                 yield self._admission(queries[place], snapshot)
         if self._short_of_memory or snapshot.running:
             return
-        for place in np.flatnonzero(waits & (of["due"] > now_s)).tolist():
-            if self._drain_pays(queries[place], snapshot):
+        (early,) = (waits & (of["due"] > now_s) & (of["drain"] <= now_s)).nonzero()
+        for place in early.tolist():
+            if self._hurts_nobody(queries[place], now_s):
                 yield self._admission(queries[place], snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
 
@@ -282,24 +287,19 @@ class Klink(Policy):
         ]
         return np.lexsort((self._slack_now(rows), -np.asarray(freed)))
 
-    def _drain_pays(self, query: QueryState, snapshot: Snapshot) -> bool:
-        """Whether reading early shortens the sweep by enough, ends before it, and hurts nobody."""
-        known = self._known[query.name]
-        rows_s = _waiting_rows(query, snapshot.now_s) * (query.metrics.batch_per_row_s or 0.0)
-        if known.epochs.stage != "sweep" or rows_s < DRAIN_PAYS * known.fixed_s:
-            return False
-        end_s = snapshot.now_s + known.fixed_s + 2 * rows_s
-        if end_s > self._of["due"][known.row]:
-            return False
-        sweeps = self._of["due"][self._of["rank"] == SWEEP]
-        return bool(np.all(sweeps > end_s))
+    def _hurts_nobody(self, query: QueryState, now_s: float) -> bool:
+        """Whether reading early ends before any sweep, also the query's own."""
+        rows_s = _waiting_rows(query, now_s) * (query.metrics.batch_per_row_s or 0.0)
+        end_s = now_s + self._known[query.name].fixed_s + 2 * rows_s
+        return bool(np.all(self._now["due"][self._now["rank"] == SWEEP] > end_s))
 
     def _next_due_s(self, snapshot: Snapshot) -> float:
         """When the next of those that wait is due; those that could go now need a free slot."""
         now_s, of = snapshot.now_s, self._now
-        next_s = float(np.min(of["due"], where=of["due"] > now_s, initial=math.inf))
-        newcomers = np.flatnonzero(of["waits"] & (of["since"] + UNSEEN_S > now_s)).tolist()
-        if not all(self._is_settled(snapshot.queries[place], now_s) for place in newcomers):
+        times_s = np.concatenate((of["due"], of["drain"]))
+        next_s = float(times_s.min(where=times_s > now_s, initial=math.inf))
+        (new,) = (of["waits"] & (of["since"] + UNSEEN_S > now_s)).nonzero()
+        if not all(self._is_settled(snapshot.queries[place], now_s) for place in new.tolist()):
             next_s = min(next_s, now_s + UNSEEN_S)
         return next_s
 
@@ -373,6 +373,21 @@ def _cost_s(known: _Known, query: QueryState) -> float:
         return emit_s
     sweep_s = known.fixed_s + (metrics.backlog_rows or 0.0) * (metrics.batch_per_row_s or 0.0)
     return sweep_s + emit_s if known.epochs.deadlines.output_mode == "append" else sweep_s
+
+
+def _drain_s(known: _Known, query: QueryState, due_s: float) -> float:
+    """When enough rows wait that reading them early shortens the sweep, if that is before it."""
+    metrics = query.metrics
+    if known.epochs.stage != "sweep" or not metrics.batch_per_row_s:
+        return math.inf
+    rows = DRAIN_PAYS * known.fixed_s / metrics.batch_per_row_s - (metrics.backlog_rows or 0.0)
+    if rows <= 0:
+        from_s = metrics.batch_start_s or 0.0
+    elif metrics.arrival_rate:
+        from_s = (metrics.batch_start_s or 0.0) + rows / metrics.arrival_rate
+    else:
+        return math.inf
+    return from_s if from_s + (1 + 2 * DRAIN_PAYS) * known.fixed_s <= due_s else math.inf
 
 
 def _waiting_rows(query: QueryState, now_s: float) -> float:

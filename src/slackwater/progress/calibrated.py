@@ -10,7 +10,8 @@ from slackwater.progress.empirical import EmpiricalDelay
 from slackwater.progress.recent import RecentSample
 
 NEWEST = 32  # values that are compared with all before them
-EVERY = 4  # one value in so many is a reason to compare: it costs more than all the rest
+SELDOM = 8  # once there are many, one value in so many makes a new estimate: it costs most
+MANY = 64
 KEPT = 16  # of them after a change; about the first half of them came before it
 FALSE_ALARM = 1e-6  # chance that a comparison sees a change where none is
 STEERING = 0.1  # step of the miss rate after each epoch, as a share of the wanted miss rate
@@ -52,9 +53,11 @@ class Calibrated(SweepEstimator):
         self._last_lag_s: float | None = None  # of this epoch
         self._before_lag: SweepDelay | None = None  # what was predicted before it was seen
         self._estimate: EmpiricalDelay | None = None
+        self._stale = True
 
     def estimate(self) -> SweepDelay | None:
-        if self._estimate is None and len(self._sample):
+        if self._stale and len(self._sample):
+            self._stale = False
             miss_scale = self.miss_rate / (1 - self.confidence)
             self._estimate = EmpiricalDelay(
                 self._sample.ascending, miss_scale, one_sided=not self._sees_sweeps
@@ -82,13 +85,14 @@ class Calibrated(SweepEstimator):
         wanted = 1 - self.confidence
         missed = 0.0 if low_s <= delay_s <= high_s else 1.0
         self.miss_rate += STEERING * wanted * (wanted - missed)
-        self._estimate = None
 
     def _add(self, delay_s: float) -> None:
-        self._estimate = None
         self._sample.add(delay_s)
         self._added += 1
-        if self._added % EVERY == 0 and len(self._sample) >= 2 * NEWEST and self._changed():
+        if len(self._sample) >= MANY and self._added % SELDOM:
+            return
+        self._stale = True
+        if len(self._sample) >= 2 * NEWEST and self._changed():
             self._sample.keep_newest(KEPT)
             self.miss_rate = 1 - self.confidence
 

@@ -49,10 +49,15 @@ class EmpiricalDelay(SweepDelay):
         """From values in any order."""
         return cls(np.sort(np.asarray(values, dtype=np.float64)), miss_scale)
 
-    @property
+    @cached_property
     def mean_s(self) -> float:
         size = len(self.sample)
         return (float(self._suffix_sums[0]) + self._top_s + self.tail_s) / (size + 1)
+
+    @cached_property
+    def _intervals(self) -> dict[float, tuple[float, float]]:
+        """Those that were asked for: they are asked for often."""
+        return {}
 
     @cached_property
     def tail_s(self) -> float:
@@ -62,6 +67,11 @@ class EmpiricalDelay(SweepDelay):
         return max(0.0, float(np.mean(self.sample[-top:]) - threshold))
 
     def interval(self, confidence: float) -> tuple[float, float]:
+        if confidence not in self._intervals:
+            self._intervals[confidence] = self._interval(confidence)
+        return self._intervals[confidence]
+
+    def _interval(self, confidence: float) -> tuple[float, float]:
         """The shortest range with enough of the sample, which may start at zero.
 
         With too few values for the confidence it starts at zero and ends in the tail.

@@ -16,8 +16,6 @@ from slackwater.progress.base import DelayStats, SweepDelay, SweepEstimator
 Stage = Literal["learn", "sweep", "emit", "free"]
 
 RETRY_S = 0.02  # pause before a sweep that came too early is tried again, at least
-FEW_LAGS = 16  # up to here every lag makes a new prediction
-SELDOM = 4  # then one in so many: the controller shall cost little
 PATIENCE = 0.25  # and as a share of the time since it was due, so that a dry source costs little
 
 
@@ -54,7 +52,6 @@ class QueryEpochs:
         self.arrival: SweepDelay | None = None  # of the last input: when a sweep finds something
         self.interval_s = (0.0, 0.0)  # of that, with the estimator's confidence
         self.first_arrivals: list[SweepDelay] = []  # of each input
-        self._lags = 0  # seen so far
         self._best_wait: tuple[float, float] | None = None  # for a waste, and how long
 
     @property
@@ -118,14 +115,12 @@ class QueryEpochs:
         parts_s = metrics.input_watermarks_s
         if len(parts_s) > 1:
             self._observe_inputs(start_s, parts_s)
-        self._lags += 1
-        if self._lags <= FEW_LAGS or self._lags % SELDOM == 0:  # else it would change little
-            self._predict()
+        self._predict()
 
     def _predict(self) -> None:
-        self.arrival = self._whole.estimate()
-        self._best_wait = None
-        if self.arrival is not None:
+        before, self.arrival = self.arrival, self._whole.estimate()
+        if self.arrival is not None and self.arrival is not before:
+            self._best_wait = None
             self.interval_s = self.arrival.interval(self._whole.confidence)
         found = (one.estimate() for one in self._inputs)
         self.first_arrivals = [estimate for estimate in found if estimate is not None]

@@ -11,6 +11,7 @@ import logging
 import select
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -23,6 +24,8 @@ from slackwater.core.controller import Controller
 from slackwater.core.cpu import process_cpu_s, thread_cpu_s
 from slackwater.engines.spark.server import ControlServer
 from slackwater.engines.spark.wire import Message
+
+LOOK_PERIOD_S = 0.5  # between two looks whether the driver is still there
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,13 @@ def main() -> None:
     settings = ControllerSettings(**json.loads(sys.stdin.readline()))
     service = ControllerService(settings, process_cpu_s)
 
+    next_look_s = 0.0
+
     def driver_is_gone() -> bool:
+        nonlocal next_look_s
+        if time.monotonic() < next_look_s:
+            return False
+        next_look_s = time.monotonic() + LOOK_PERIOD_S
         return bool(select.select([sys.stdin], [], [], 0)[0])
 
     gc.freeze()  # collections need not walk through all loaded modules

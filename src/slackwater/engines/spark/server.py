@@ -34,6 +34,7 @@ class _Client:
         self.connection = connection
         self.buffer = LineBuffer()
         self.gated: set[str] = set()  # queries whose gate is at the other end
+        self.told_s = 0.0  # when it last heard of us
 
 
 class _Query:
@@ -148,7 +149,7 @@ class ControlServer:
         client = _Client(connection)
         self._clients.add(client)
         self._selector.register(connection, selectors.EVENT_READ, client)
-        self._send(client, self._beat_message())
+        self._tell(client, "beat", self.clock.now())
 
     def _receive(self, client: _Client) -> bool:
         try:
@@ -222,17 +223,23 @@ class ControlServer:
         state = query.state
         query.enter("running", now_s, admitted_s=now_s, admissions=state.admissions + 1)
         if query.client is not None:
-            grant = {"op": "grant", "query": state.name, "seq": query.seq, "rows": row_limit}
-            self._send(query.client, grant)
+            grant = {"query": state.name, "seq": query.seq, "rows": row_limit}
+            self._tell(query.client, "grant", now_s, grant)
 
     def _beat(self, now_s: float) -> None:
-        self._next_beat_s = now_s + wire.BEAT_PERIOD_S
-        message = self._beat_message()
+        """To all that have heard nothing for a while."""
         for client in list(self._clients):
-            self._send(client, message)
+            if now_s >= client.told_s + wire.BEAT_PERIOD_S:
+                self._tell(client, "beat", now_s)
+        told_s = min((client.told_s for client in self._clients), default=now_s)
+        self._next_beat_s = told_s + wire.BEAT_PERIOD_S
 
-    def _beat_message(self) -> Message:
-        return {"op": "beat", "open": self.hold_nothing}
+    def _tell(self, client: _Client, op: str, now_s: float, more: Message | None = None) -> None:
+        """Whatever gates are told renews their lease."""
+        self._send(client, {"op": op, "open": self.hold_nothing, **(more or {})})
+        client.told_s = now_s
+        if len(self._clients) == 1:  # as usual: it need not be woken for a beat before that
+            self._next_beat_s = now_s + wire.BEAT_PERIOD_S
 
     def _send(self, client: _Client, message: Message) -> None:
         try:
