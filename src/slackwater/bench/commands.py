@@ -54,7 +54,7 @@ def _comparison(workload: str) -> Callable[..., None]:
         delays: Annotated[str, typer.Option(help="Network delays of events.")] = "uniform:0:300ms",
         aligned: Annotated[bool, typer.Option(help="All windows end together.")] = False,
         campaigns: Annotated[int, typer.Option(min=1, help="Of ysb.")] = 100,
-        slots: Annotated[int | None, typer.Option(help="C; default: the cores.")] = None,
+        slots: Annotated[int | None, typer.Option(help="C; default: 1.5 for each core.")] = None,
         gate: Annotated[str, typer.Option(help="auto, clock, source or none.")] = "auto",
         controller: Annotated[str, typer.Option(help="process or thread.")] = "process",
         shuffle_partitions: Annotated[int, typer.Option(min=1)] = 2,

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import os
 import threading
 import time
@@ -37,6 +38,9 @@ log = logging.getLogger("slackwater.fleet")
 
 GateKind = Literal["auto", "clock", "source", "none"]
 
+# A micro-batch plans, commits and waits for its slowest task: it keeps a core busy for less than
+# its whole duration. Measured on two cores: three slots beat two and four (docs/klink.md).
+SLOTS_PER_CORE = 1.5
 CONTROLLER_START_S = 20.0
 SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
 
@@ -53,7 +57,7 @@ class Fleet:
     name
         Of the fleet: its control socket is named after it.
     slots
-        C, how many micro-batches may run at once. Default: the application's cores.
+        C, how many micro-batches may run at once. Default: one and a half for each core.
     gate
         ``clock`` (nothing about a query changes), ``source`` (public API only), ``none``, or
         ``auto``: the clock gate where this Spark has what it needs.
@@ -96,7 +100,7 @@ class Fleet:
         self.spark = spark
         self.policy = policy
         self.name = name or f"fleet-{os.getpid()}"
-        self.slots = slots or spark.sparkContext.defaultParallelism
+        self.slots = slots or math.ceil(SLOTS_PER_CORE * spark.sparkContext.defaultParallelism)
         self.max_wait = max_wait
         self.gate_kind, self.gate_reason = _choose_gate(spark, gate)
         self._starts_at_once = starts_at_once
