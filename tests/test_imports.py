@@ -12,7 +12,7 @@ ROOT = Path(slackwater.__file__).parent
 # A package may import itself and the packages on lower lines.
 LAYERS = [
     {"core"},
-    {"metrics", "progress", "traffic"},
+    {"metrics", "progress", "terminal", "traffic"},
     {"policies"},
     {"engines"},
     {"workloads"},

@@ -1,11 +1,10 @@
 """The command line: ``slackwater COMMAND --help`` tells the rest."""
 
-import json
 import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,6 +13,7 @@ from rich.logging import RichHandler
 from slackwater.bench.commands import bench
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark import wire
+from slackwater.terminal import JsonFile, console, write_json
 
 app = typer.Typer(
     help="Schedules many Spark Structured Streaming queries on shared machines.",
@@ -23,10 +23,6 @@ app = typer.Typer(
 )
 app.add_typer(bench, name="bench", no_args_is_help=True)
 
-# Tables go to files and pipes in full width.
-console = Console(width=None if sys.stdout.isatty() else 180)
-
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result here.")]
 FleetName = Annotated[
     str | None, typer.Option("--fleet", help="Name of the fleet; default: the only one running.")
 ]
@@ -77,7 +73,7 @@ def explain(
 
     found = wire.ask(_socket(fleet), "decisions", last=last, query=query)
     console.print(decision_table(found))
-    _write_json(json_file, found)
+    write_json(json_file, found)
 
 
 @app.command()
@@ -104,7 +100,7 @@ def doctor(json_file: JsonFile = None) -> None:
         mark = "[green]ok[/]" if finding.ok else "[red]missing[/]"
         console.print(f"{mark:>20}  {finding.topic}: {finding.detail}", highlight=False)
         findings.append({"topic": finding.topic, "ok": finding.ok, "detail": finding.detail})
-    _write_json(json_file, findings)
+    write_json(json_file, findings)
     if not all(finding["ok"] for finding in findings):
         raise typer.Exit(1)
 
@@ -164,12 +160,6 @@ def _socket(fleet: str | None) -> Path:
         names = ", ".join(path.stem for path in running)
         raise UsageError(f"running fleets: {names}; name one with --fleet")
     return running[0]
-
-
-def _write_json(path: Path | None, value: Any) -> None:
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(value, indent=1) + "\n")
 
 
 if __name__ == "__main__":

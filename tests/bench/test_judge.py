@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slackwater.bench.emissions import emissions, wasted
-from slackwater.bench.ideal import first_arrival_us, watermark_delay_us
+from slackwater.bench.ideal import first_arrival_us
 from slackwater.bench.judge import Judge
 from slackwater.traffic import Traffic
 from slackwater.workloads.ysb import Ysb
@@ -64,6 +64,8 @@ def test_a_window_s_latency_ideal_and_rows(ysb: Ysb) -> None:
     assert verdict["watermark_delay_s"] == 0.15
     assert (verdict["batches"], verdict["events"], verdict["wasted"]) == (1, 100, 1)
     assert verdict["throughput_eps"] == pytest.approx(33.3)
+    assert verdict["batches_without_rows"] == 0
+    assert verdict["batch_s"]["with_rows"]["mean"] == pytest.approx(0.1)
 
 
 def test_rows_that_differ_and_windows_that_are_missing(ysb: Ysb) -> None:
@@ -129,5 +131,5 @@ def test_the_first_arrival_is_that_of_a_look_at_everything(
 
 def test_the_watermark_s_delay_is_in_whole_milliseconds_as_spark_keeps_it() -> None:
     traffic = Traffic(start_s=0, delays="uniform:0:300ms")
-    assert watermark_delay_us(Ysb(traffic=traffic)) == 300_000
-    assert watermark_delay_us(Ysb(traffic=traffic, watermark_s=0.0101)) == 11_000
+    assert Ysb(traffic=traffic).watermark_ms == 300
+    assert Ysb(traffic=traffic, watermark_s=0.0101).watermark_ms == 11

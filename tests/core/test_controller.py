@@ -1,37 +1,28 @@
 """The cycle on virtual time: what is collected, decided, enforced and remembered."""
 
-from slackwater import policies
-from slackwater.core import Controller, QuerySpec, RealClock, VirtualClock
-from tests.toy_engine import ToyEngine
+from slackwater.core import RealClock
+from tests.simulated import query, simulate
 
-
-def controller(dry_run: bool = False) -> tuple[Controller, ToyEngine, VirtualClock]:
-    clock = VirtualClock()
-    engine = ToyEngine(clock, [QuerySpec("a"), QuerySpec("b")], slots=1, seed=1)
-    built = Controller(engine, policies.load("fcfs"), engine, clock, dry_run=dry_run, remember=5)
-    return built, engine, clock
+FLEET = [query(1), query(2)]
 
 
 def test_decisions_are_enforced_and_remembered() -> None:
-    loop, engine, clock = controller()
-    loop.run(lambda: clock.now() > 2)
+    engine, loop = simulate("fcfs", FLEET, 2, slots=1)
     assert {phase for _, _, phase in engine.log} == {"waiting", "running", "idle"}
     newest = loop.decisions[-1]
     assert newest.enforced
     assert newest.reason.startswith("first at the gate")
-    assert newest.waiting in ((), ("a",), ("b",))
+    assert newest.waiting in ((), ("q1",), ("q2",))
     assert newest.query not in newest.waiting
 
 
 def test_only_the_last_decisions_are_kept() -> None:
-    loop, _, clock = controller()
-    loop.run(lambda: clock.now() > 10)
+    _, loop = simulate("fcfs", FLEET, 10, slots=1)
     assert len(loop.decisions) == 5
 
 
 def test_a_dry_run_decides_and_does_not_act() -> None:
-    loop, engine, clock = controller(dry_run=True)
-    loop.run(lambda: clock.now() > 2)
+    engine, loop = simulate("fcfs", FLEET, 2, slots=1, dry_run=True)
     assert {phase for _, _, phase in engine.log} == {"waiting"}
     assert loop.decisions
     assert not any(decision.enforced for decision in loop.decisions)

@@ -11,9 +11,11 @@ from typing import Any
 from slackwater.bench.trial import DRAIN_LIMIT_S, START_LIMIT_S, Trial
 from slackwater.core.errors import EngineError
 
+OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
+
 
 def run_apart(trial: Trial) -> dict[str, Any]:
-    """Run it with a fresh JVM; if it fails, the last line that it said is the error."""
+    """Run it with a fresh JVM; if it fails, what it said last tells why."""
     limit_s = 120 + START_LIMIT_S + trial.warmup_s + trial.seconds + DRAIN_LIMIT_S
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
@@ -35,8 +37,20 @@ def run_apart(trial: Trial) -> dict[str, Any]:
                 ) from None
             if done.returncode != 0 or not out.exists():
                 log.seek(0)
-                lines = [line.strip() for line in log if line.strip()]
-                reason = lines[-1] if lines else f"status {done.returncode}"
+                reason = _reason(log.read()) or f"status {done.returncode}"
                 raise EngineError(f"a trial of {trial.policy} failed: {reason}")
         result: dict[str, Any] = json.loads(out.read_text())
         return result
+
+
+def _reason(log: str) -> str:
+    """The last line; but a JVM that ran out of memory takes much down with it that says more.
+
+    >>> _reason("java.lang.OutOfMemoryError: Java heap space\\n\\tat X\\nConnection refused\\n")
+    'java.lang.OutOfMemoryError: Java heap space'
+    """
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    first = next((line for line in lines if OUT_OF_MEMORY in line), None)
+    if first is not None:
+        return first[first.index(OUT_OF_MEMORY) :]
+    return lines[-1] if lines else ""

@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +21,7 @@ from slackwater.bench.arm import ArmResult, ArmSpec
 from slackwater.bench.batch_report import cost_table, phases_table, summarise, threads_table
 from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.engines.spark.profile import SETTINGS, settings_of
+from slackwater.terminal import JsonFile, console, write_json
 
 STOCK, ALL = "stock", "all"
 KINDS = (STOCK, "alone", ALL, "without", "large")
@@ -140,7 +140,7 @@ def bench(
     rows: Annotated[int, typer.Option(min=1, help="Rows of a micro-batch.")] = 100,
     warmup: Annotated[int, typer.Option(min=1, help="Batches per query not measured.")] = 40,
     phases: Annotated[bool, typer.Option(help="Also show where the time goes.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Measure CPU per micro-batch and batches per second for each setting of the profile."""
     names, kinds = _chosen(settings, arms)
@@ -150,7 +150,6 @@ def bench(
     ]
     results = run_arms(specs, repeats, Console(stderr=True))
     summary = summarise(results, baseline=STOCK if STOCK in results else specs[0].name)
-    console = Console(width=None if sys.stdout.isatty() else 180)
     console.print(cost_table(summary, rows=rows, queries=queries))
     if phases:
         console.print(phases_table(results), threads_table(results))
@@ -160,7 +159,7 @@ def bench(
             "summary": [asdict(row) for row in summary],
             "runs": {name: [asdict(run) for run in runs] for name, runs in results.items()},
         }
-        json_file.write_text(json.dumps(document, indent=1) + "\n")
+        write_json(json_file, document)
 
 
 def main() -> None:

@@ -1,26 +1,20 @@
 """The command line of the benchmarks: ``slackwater bench``."""
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.terminal import JsonFile, console, write_json
 
 if TYPE_CHECKING:
     from slackwater.bench.trial import Trial
 
 bench = typer.Typer(help="Measure: policies against each other; estimators; what the gates cost.")
 
-# Tables go to files and pipes in full width.
-console = Console(width=None if sys.stdout.isatty() else 180)
-
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result here.")]
 ReportFolder = Annotated[
     Path | None, typer.Option("--report", help="Also write a page with plots into this folder.")
 ]
@@ -140,8 +134,23 @@ def estimators(
         lambda show: measure(epochs, rate, _texts(delays), _shares(confidence), seed, show)
     )
     console.print(table(result))
-    _write_json(json_file, result)
+    write_json(json_file, result)
     _write_report(report, result)
+
+
+@bench.command()
+def decide(
+    policy: Annotated[str, typer.Option(help="A policy, or your own as module:Class.")] = "klink",
+    queries: Annotated[int, typer.Option(min=1, help="All of them wait.")] = 10_000,
+    repeats: Annotated[int, typer.Option(min=1)] = 50,
+    json_file: JsonFile = None,
+) -> None:
+    """How long one decision takes when many queries wait. No Spark."""
+    from slackwater.bench.deciding import measure, table
+
+    result = measure(policy, queries, repeats)
+    console.print(table(result))
+    write_json(json_file, result)
 
 
 @bench.command()
@@ -162,7 +171,7 @@ def gate(
         )
     )
     console.print(table(result))
-    _write_json(json_file, result)
+    write_json(json_file, result)
 
 
 def _compare(
@@ -244,12 +253,6 @@ def _with_status(work: Callable[[Callable[[str], None]], Any]) -> Any:
                 console.print(line, highlight=False, markup=False)
 
         return work(show)
-
-
-def _write_json(path: Path | None, value: Any) -> None:
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(value, indent=1) + "\n")
 
 
 def _write_report(folder: Path | None, result: dict[str, Any]) -> None:

@@ -1,19 +1,10 @@
 """The least latency that a window could have had."""
 
-import math
-
-from slackwater.bench.workload_choice import Measured
 from slackwater.traffic import Timeline
+from slackwater.workloads.base import Workload
 
 _FIRST_LOOK_US = 50_000
 _LAST_LOOK_US = 600_000_000  # without an event for ten minutes there is none to wait for
-
-
-def watermark_delay_us(workload: Measured) -> int:
-    """The delay of a workload's watermark, in whole milliseconds as Spark keeps it."""
-    delay_s = workload.watermark_s
-    delay_s = workload.traffic.max_delay_s if delay_s is None else delay_s
-    return math.ceil(round(delay_s * 1e3, 3)) * 1000
 
 
 def first_arrival_us(timeline: Timeline, event_us: int) -> int | None:
@@ -49,9 +40,9 @@ class Ideal:
     0.75
     """
 
-    def __init__(self, workload: Measured) -> None:
+    def __init__(self, workload: Workload) -> None:
         self._timeline = workload.traffic.timeline()
-        self._delay_us = watermark_delay_us(workload)
+        self._delay_us = 1000 * workload.watermark_ms
 
     def latency_s(self, end_us: int, work_s: float) -> float | None:
         """From the window's end to its result, had nothing waited."""

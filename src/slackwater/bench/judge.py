@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.bench.emissions import Emission, Progress, emissions, wasted
-from slackwater.bench.ideal import Ideal, watermark_delay_us
+from slackwater.bench.ideal import Ideal
 from slackwater.bench.statistics import summary
-from slackwater.bench.workload_choice import Measured
-from slackwater.engines.spark.observer import batch_end_s, ran_a_batch
+from slackwater.engines.spark.observer import batch_end_s, ran_a_batch, working_time
+from slackwater.workloads.base import Workload
 
 
 class Judge:
@@ -30,14 +30,15 @@ class Judge:
         self._ideals: list[float | None] = []
         self._windows = {"expected": 0, "emitted": 0, "wrong": 0}
         self._counts = {"events": 0, "batches": 0, "wasted": 0}
+        self._durations_s: dict[str, list[float]] = {"with_rows": [], "without_rows": []}
         self._watermark_delay_us = 0
 
-    def take(self, workload: Measured, table: pa.Table, progresses: Sequence[Progress]) -> None:
+    def take(self, workload: Workload, table: pa.Table, progresses: Sequence[Progress]) -> None:
         """One query: what it should have given, its sink's rows, its progress events."""
         found = emissions(table, workload.columns, progresses, self.asking)
         self._compare(workload, found)
         self._count(progresses)
-        delay_us = watermark_delay_us(workload)
+        delay_us = 1000 * workload.watermark_ms
         self._watermark_delay_us = max(self._watermark_delay_us, delay_us)
 
     def verdict(self) -> dict[str, Any]:
@@ -50,9 +51,11 @@ class Judge:
             "watermark_delay_s": self._watermark_delay_us / 1e6,
             "windows": dict(self._windows),
             "throughput_eps": round(self._counts["events"] / seconds, 1),
+            "batch_s": {kind: summary(found) for kind, found in self._durations_s.items()},
+            "batches_without_rows": len(self._durations_s["without_rows"]),
         } | self._counts
 
-    def _compare(self, workload: Measured, found: Mapping[int, Emission]) -> None:
+    def _compare(self, workload: Workload, found: Mapping[int, Emission]) -> None:
         ideal = Ideal(workload)
         truth = workload.truth(round(self.first_s * 1e6), round(self.last_s * 1e6))
         for end_us, wanted in truth.items():
@@ -72,6 +75,9 @@ class Judge:
         mine = [p for p in ran if self.first_s < batch_end_s(p) <= self.last_s]
         self._counts["batches"] += len(mine)
         self._counts["events"] += sum(_events(p) for p in mine)
+        for each in mine:
+            kind = "with_rows" if each["numInputRows"] else "without_rows"
+            self._durations_s[kind].append(working_time(each)[1])
         self._counts["wasted"] += wasted(progresses, self.first_s, self.last_s)
 
 

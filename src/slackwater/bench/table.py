@@ -7,10 +7,10 @@ from rich.table import Table
 from slackwater.bench.statistics import summary
 
 _COLUMNS = (
-    "queries", "policy", "mean s", "p50", "p90", "p99", "max", "mean ÷ first", "p99 ÷ first",
-    "windows", "wrong", "events/s", "batches", "wasted", "CPU s", "controller CPU s",
+    "queries", "policy", "mean s", "ideal", "p50", "p90", "p99", "max", "mean ÷ first",
+    "p99 ÷ first", "windows", "wrong", "events/s", "batches", "wasted", "CPU s", "controller CPU s",
 )  # fmt: skip
-_FIGURES = ("mean", "p50", "p90", "p99", "max")
+_FIGURES = ("p50", "p90", "p99", "max")
 
 Run = dict[str, Any]
 
@@ -56,10 +56,13 @@ def _cells(
         mine, reference = figures[key], first[key]
         return f"{mine / reference:.2f}" if mine is not None and reference else ""
 
+    ideals_s = [ideal for run in done for ideal in run.get("ideal_s", ()) if ideal is not None]
     windows = {key: sum(run["windows"][key] for run in done) for key in done[0]["windows"]}
     return [
         name,
-        *("" if figures[key] is None else f"{figures[key]:.2f}" for key in _FIGURES),
+        _seconds(figures["mean"]),
+        _seconds(sum(ideals_s) / len(ideals_s) if ideals_s else None),
+        *(_seconds(figures[key]) for key in _FIGURES),
         ratio("mean"),
         ratio("p99"),
         f"{windows['emitted']}/{windows['expected']}",
@@ -70,3 +73,7 @@ def _cells(
         mean("cpu_s", 1),
         mean("controller_cpu_s", 2),
     ]
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

@@ -20,12 +20,13 @@ from slackwater.bench.cpu import CpuMeter
 from slackwater.bench.emissions import Progress
 from slackwater.bench.judge import Judge
 from slackwater.bench.sampler import driver_heap, sample
-from slackwater.bench.workload_choice import Measured, window_of, workload_class
+from slackwater.bench.workload_choice import window_of, workload_class
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.observer import instant_s
 from slackwater.engines.spark.session import session
 from slackwater.traffic import Traffic
+from slackwater.workloads.base import Workload
 
 START_LIMIT_S = 300.0  # for all queries to reach their first trigger
 DRAIN_LIMIT_S = 90.0  # how long results of measured windows are waited for after the last of them
@@ -69,7 +70,7 @@ class Trial:
         object.__setattr__(self, "slide_s", slide_s)
 
 
-def workloads(trial: Trial, start_s: float) -> dict[str, Measured]:
+def workloads(trial: Trial, start_s: float) -> dict[str, Workload]:
     """The queries of a trial by name, each with traffic and phase of its own."""
     kind = workload_class(trial.workload)
     own: dict[str, Any] = {"window_s": trial.window_s, "slide_s": trial.slide_s}
@@ -77,7 +78,7 @@ def workloads(trial: Trial, start_s: float) -> dict[str, Measured]:
         own["campaigns"] = trial.campaigns
     own |= trial.options
     chance = random.Random(trial.seed)
-    found: dict[str, Measured] = {}
+    found: dict[str, Workload] = {}
     for index in range(trial.queries):
         traffic = Traffic(
             start_s=start_s,
@@ -155,7 +156,7 @@ class Measurement:
             "samples": samples,
         }
 
-    def _start(self, name: str, workload: Measured) -> None:
+    def _start(self, name: str, workload: Workload) -> None:
         frame = workload.query(self.spark, knob=self.fleet.knobs.path(name))
         if self.fleet.gate_kind == "source":
             frame = self.fleet.gate(frame, name)

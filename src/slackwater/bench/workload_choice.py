@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from slackwater.core.errors import UsageError
 from slackwater.core.loading import load_object
@@ -18,17 +18,7 @@ WORKLOADS = {
 }
 
 
-class Measured(Workload, Protocol):
-    """A workload as a trial needs it."""
-
-    columns: ClassVar[tuple[str, ...]]  # of a result, after its window
-
-    @property
-    def watermark_s(self) -> float | None:
-        """The watermark's delay; ``None``: the largest delay of the traffic."""
-
-
-def workload_class(name: str) -> Any:
+def workload_class(name: str) -> type[Workload]:
     """The class of a workload.
 
     >>> workload_class("ysb").columns
@@ -36,7 +26,8 @@ def workload_class(name: str) -> Any:
     """
     if name not in WORKLOADS:
         raise UsageError(f"unknown workload {name!r}; known: {', '.join(WORKLOADS)}")
-    return load_object(WORKLOADS[name])
+    kind: type[Workload] = load_object(WORKLOADS[name])
+    return kind
 
 
 def workload_options(name: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -77,9 +68,9 @@ def window_of(name: str, window_s: float | None, slide_s: float | None) -> tuple
     >>> window_of("ysb", None, None), window_of("ysb", 6.0, None)
     ((3.0, 3.0), (6.0, 6.0))
     """
-    kind = workload_class(name)
-    window_s = kind.window_s if window_s is None else window_s
-    slide_s = kind.slide_s if slide_s is None else slide_s
+    usual: dict[str, Any] = {field.name: field.default for field in fields(workload_class(name))}
+    window_s = usual["window_s"] if window_s is None else window_s
+    slide_s = usual["slide_s"] if slide_s is None else slide_s
     slide_s = window_s if slide_s is None else slide_s
     WindowGrid.of_seconds(window_s, slide_s, 0.0)  # refuses what cannot be
     return window_s, slide_s

@@ -91,7 +91,7 @@ class Klink(Policy):
         confidence: float = 0.95,
         history: int = 400,
         memory_bound: float = 0.8,
-        estimator: str = "calibrated",
+        estimator: str = progress.DEFAULT,
     ) -> None:
         super().__init__(seed)
         for name, value in (("confidence", confidence), ("memory_bound", memory_bound)):

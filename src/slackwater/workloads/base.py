@@ -1,45 +1,27 @@
 """What every workload offers: a query for Spark, and the results it must give."""
 
+import json
+import math
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame, SparkSession
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
-from slackwater.traffic import Traffic
+from slackwater.engines.spark.feed import load_feed
+from slackwater.engines.spark.feed_options import FeedOptions
+from slackwater.traffic import Timeline, Traffic
 
-WindowRows = dict[int, Counter[tuple[Any, ...]]]  # by window end in microseconds: a multiset
-
-
-class Workload(Protocol):
-    """One benchmark: traffic, a query on it, and the truth about its results."""
-
-    @property
-    def name(self) -> str:
-        """Short name, as in reports."""
-
-    @property
-    def traffic(self) -> Traffic:
-        """The input stream."""
-
-    def query(
-        self,
-        spark: SparkSession,
-        *,
-        rows_per_batch: int | None = None,
-        knob: str | Path | None = None,
-    ) -> DataFrame:
-        """The streaming query; its rows start with ``window_start`` and ``window_end``."""
-
-    def window_ends(self, after_us: int, until_us: int) -> list[int]:
-        """Ends of windows with ``after_us < end <= until_us``."""
-
-    def truth(self, after_us: int, until_us: int) -> WindowRows:
-        """The rows that each of these windows must have, computed without Spark."""
+Rows = Counter[tuple[Any, ...]]  # of a window: a multiset
+WindowRows = dict[int, Rows]  # by window end in microseconds
 
 
 @dataclass(frozen=True)
@@ -64,11 +46,120 @@ class WindowGrid:
         slide_s = size_s if slide_s is None else slide_s
         return cls(round(size_s * 1e6), round(slide_s * 1e6), round(phase_s * 1e6))
 
+    def column(self, time: Column | str) -> Column:
+        """The window, or windows, of an event time."""
+        lengths = (self.size_us, self.slide_us, self.phase_us % self.slide_us)
+        return F.window(time, *(f"{length} microseconds" for length in lengths))
+
     def ends(self, after_us: int, until_us: int) -> list[int]:
         """Window ends with ``after_us < end <= until_us``."""
         first = (after_us - self.phase_us - self.size_us) // self.slide_us + 1
         begin = self.phase_us + self.size_us + first * self.slide_us
         return list(range(begin, until_us + 1, self.slide_us))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload(ABC):
+    """One benchmark: traffic, a windowed query on it, and the truth about its results.
+
+    A member writes :attr:`events`, :meth:`_results` and :meth:`_truth_of`.
+
+    Parameters
+    ----------
+    traffic
+        The input stream.
+    window_s, slide_s, phase_s
+        Windows start at phase + n * slide since the epoch; without a slide they tumble.
+    watermark_s
+        None: the largest delay, so that no row is ever dropped.
+    """
+
+    name: ClassVar[str]  # as in reports
+    columns: ClassVar[tuple[str, ...]]  # of a result, after its window
+    time_column: ClassVar[str] = "event_time"
+
+    traffic: Traffic
+    window_s: float
+    slide_s: float | None = None
+    phase_s: float = 0.0
+    watermark_s: float | None = None
+
+    @property
+    @abstractmethod
+    def events(self) -> Any:
+        """The payload generator, as the feed has one and for the truth."""
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        """Of the payload generator, besides its seed."""
+        return {}
+
+    @abstractmethod
+    def _results(self, events: DataFrame) -> DataFrame:
+        """The query on its input: a column ``window``, and ``columns``."""
+
+    @abstractmethod
+    def _truth_of(self, end_us: int) -> Rows:
+        """The rows of the window with this end, computed without Spark."""
+
+    @cached_property
+    def windows(self) -> WindowGrid:
+        """Where the windows lie."""
+        return WindowGrid.of_seconds(self.window_s, self.slide_s, self.phase_s)
+
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark's delay; upwards, because Spark keeps it in whole milliseconds."""
+        delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
+        return math.ceil(round(delay_s * 1e3, 3))
+
+    def feed_options(
+        self, *, rows_per_batch: int | None = None, knob: str | Path | None = None
+    ) -> FeedOptions:
+        """The input stream as a feed."""
+        generator = type(self.events)
+        return FeedOptions(
+            traffic=self.traffic,
+            generator=f"{generator.__module__}:{generator.__qualname__}",
+            arguments=json.dumps(self._arguments, sort_keys=True),
+            rows_per_batch=rows_per_batch,
+            knob=None if knob is None else str(Path(knob).absolute()),
+        )
+
+    def query(
+        self,
+        spark: SparkSession,
+        *,
+        rows_per_batch: int | None = None,
+        knob: str | Path | None = None,
+    ) -> DataFrame:
+        """The streaming query: columns ``window_start``, ``window_end``, then ``columns``."""
+        feed = load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch, knob=knob))
+        events = feed.withWatermark(self.time_column, f"{self.watermark_ms} milliseconds")
+        return self._results(events).select(
+            F.col("window.start").alias("window_start"),
+            F.col("window.end").alias("window_end"),
+            *self.columns,
+        )
+
+    def window_ends(self, after_us: int, until_us: int) -> list[int]:
+        """Ends of windows with ``after_us < end <= until_us``."""
+        return self.windows.ends(after_us, until_us)
+
+    def truth(self, after_us: int, until_us: int) -> WindowRows:
+        """The rows that each of these windows must have, computed without Spark."""
+        return {end: self._truth_of(end) for end in self.window_ends(after_us, until_us)}
+
+    def _numbers(self, end_us: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """The events of the window with this end: partition, and their numbers there."""
+        first = self._timeline.happened(end_us - self.windows.size_us - 1)
+        last = self._timeline.happened(end_us - 1)
+        for partition in range(self.traffic.partitions):
+            yield partition, np.arange(*self._timeline.partition_range(partition, first, last))
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return self.traffic.timeline()
 
 
 def collect_windows(results: DataFrame, columns: Sequence[str]) -> WindowRows:

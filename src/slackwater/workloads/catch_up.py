@@ -2,14 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from slackwater.engines.spark.feed import load_feed
-from slackwater.workloads.base import WindowRows
+from slackwater.workloads.base import Rows
 from slackwater.workloads.ysb import Ysb
 
 MOST_EVENTS = 1_000_000_000  # of a group; never reached
@@ -33,37 +31,16 @@ class CatchUp(Ysb):
     name: ClassVar[str] = "catch-up"
     columns: ClassVar[tuple[str, ...]] = ("events",)
 
-    def query(
-        self,
-        spark: SparkSession,
-        *,
-        rows_per_batch: int | None = None,
-        knob: str | Path | None = None,
-    ) -> DataFrame:
-        """Columns ``window_start``, ``window_end``, ``events``."""
-        events = load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch, knob=knob))
+    def _results(self, events: DataFrame) -> DataFrame:
+        window = self.windows.column("event_time").alias("window")
         groups = (
-            events.withWatermark("event_time", f"{self._watermark_ms} milliseconds")
-            .groupBy(self._window.alias("window"), "user_id", "page_id", "ad_id", "ip_address")
+            events.groupBy(window, "user_id", "page_id", "ad_id", "ip_address")
             .count()
             # Without a condition on the groups Spark folds the two aggregates into one.
             .where(F.col("count") < MOST_EVENTS)
         )
-        return (
-            groups.groupBy("window")
-            .agg(F.sum("count").alias("events"))
-            .select(
-                F.col("window.start").alias("window_start"),
-                F.col("window.end").alias("window_end"),
-                "events",
-            )
-        )
+        return groups.groupBy("window").agg(F.sum("count").alias("events"))
 
-    def truth(self, after_us: int, until_us: int) -> WindowRows:
-        """How many events each window has."""
-        return {end: self._events_until(end) for end in self.window_ends(after_us, until_us)}
-
-    def _events_until(self, end_us: int) -> Counter[tuple[Any, ...]]:
-        first = self._timeline.happened(end_us - self.windows.size_us - 1)
-        number = self._timeline.happened(end_us - 1) - first
+    def _truth_of(self, end_us: int) -> Rows:
+        number = sum(len(index) for _, index in self._numbers(end_us))
         return Counter({(number,): 1}) if number else Counter()

@@ -1,7 +1,5 @@
 """Linear Road: tolls that depend on the traffic and on accidents, by segment and window."""
 
-import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.feed import load_feed
-from slackwater.engines.spark.feed_options import FeedOptions
-from slackwater.traffic import Timeline, Traffic
-from slackwater.workloads.base import WindowGrid, WindowRows
+from slackwater.workloads.base import Rows, WindowGrid, WindowRows, Workload
 from slackwater.workloads.linear_road_cars import (
     EXIT_LANE,
     FEET_PER_REPORT,
@@ -42,7 +37,7 @@ _COLUMNS = {  # of a result, after its window
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearRoad:
+class LinearRoad(Workload):
     """Segment statistics, accidents, and tolls from a join of three sub-streams.
 
     Three windowed aggregates are joined on segment and window: how many cars there are and how
@@ -66,8 +61,6 @@ class LinearRoad:
         Cars in a window up to which a segment is free.
     stopped_reports
         Reports from the same place, at speed zero, that make a car a stopped one.
-    window_s, slide_s, phase_s, watermark_s
-        As in :class:`slackwater.workloads.ysb.Ysb`.
     last_window_third
         Whether the last window of the tolls has a third of the earlier windows' length and
         slide, so that its deadlines come three times as often. Otherwise it tumbles with their
@@ -75,6 +68,7 @@ class LinearRoad:
 
     Examples
     --------
+    >>> from slackwater.traffic import Traffic
     >>> road = LinearRoad(traffic=Traffic(start_s=0, rate="1000"))
     >>> road.window_ends(0, 9_000_000)
     [2000000, 5000000, 8000000]
@@ -90,17 +84,14 @@ class LinearRoad:
     name: ClassVar[str] = "linear_road"
     columns: ClassVar[tuple[str, ...]] = _COLUMNS["tolls"]  # an instance has its variant's
 
-    traffic: Traffic
+    window_s: float = 5.0
+    slide_s: float | None = 3.0
     variant: str = "tolls"
     cars: int = 400
     xways: int = 1
     file: str | None = None
     crowd: int = 5
     stopped_reports: int = 4
-    window_s: float = 5.0
-    slide_s: float | None = 3.0  # None: tumbling
-    phase_s: float = 0.0  # windows start at phase + n * slide since the epoch
-    watermark_s: float | None = None  # None: the largest delay, so that no row is ever dropped
     last_window_third: bool = False
 
     def __post_init__(self) -> None:
@@ -109,11 +100,6 @@ class LinearRoad:
         if self.last_window_third and self.variant != "tolls":
             raise UsageError("last_window_third needs the variant 'tolls': others have no last one")
         object.__setattr__(self, "columns", _COLUMNS[self.variant])  # past the frozen dataclass
-
-    @cached_property
-    def windows(self) -> WindowGrid:
-        """Where the windows of the sub-streams lie."""
-        return WindowGrid.of_seconds(self.window_s, self.slide_s, self.phase_s)
 
     @cached_property
     def last_windows(self) -> WindowGrid:
@@ -140,45 +126,11 @@ class LinearRoad:
             return {"path": str(Path(self.file).absolute()), "partitions": partitions}
         return {"cars": self.cars, "xways": self.xways, "partitions": partitions}
 
-    def feed_options(
-        self, *, rows_per_batch: int | None = None, knob: str | Path | None = None
-    ) -> FeedOptions:
-        """The input stream as a feed."""
-        return FeedOptions(
-            traffic=self.traffic,
-            generator=(
-                "slackwater.workloads.linear_road_cars:LinearRoadCars"
-                if self.file is None
-                else "slackwater.workloads.linear_road_file:LinearRoadFile"
-            ),
-            arguments=json.dumps(self._arguments, sort_keys=True),
-            rows_per_batch=rows_per_batch,
-            knob=None if knob is None else str(Path(knob).absolute()),
-        )
-
-    def query(
-        self,
-        spark: SparkSession,
-        *,
-        rows_per_batch: int | None = None,
-        knob: str | Path | None = None,
-    ) -> DataFrame:
-        """Columns ``window_start``, ``window_end`` and those of the variant.
-
-        The limits on rows hold for each of the three reads of ``tolls``.
-        """
-        options = self.feed_options(rows_per_batch=rows_per_batch, knob=knob)
-        reports = (
-            load_feed(spark, options)
-            .withWatermark("event_time", f"{self._watermark_ms} milliseconds")
-            .withColumn("window", _window("event_time", self.windows))
-        )
+    def _results(self, events: DataFrame) -> DataFrame:
+        """Limits on rows hold for each of the three reads of ``tolls``."""
+        reports = events.withColumn("window", self.windows.column("event_time"))
         build = {"statistics": _statistics, "accidents": self._accidents, "tolls": self._tolls}
-        return build[self.variant](reports).select(
-            F.col("window.start").alias("window_start"),
-            F.col("window.end").alias("window_end"),
-            *self.columns,
-        )
+        return build[self.variant](reports)
 
     def _accidents(self, reports: DataFrame) -> DataFrame:
         """Segments where at least two cars stand at the same place, with all their stopped cars."""
@@ -206,7 +158,7 @@ class LinearRoad:
         over = F.col("cars").cast("long") - self.crowd
         charged = F.col("stopped").isNull() & (F.col("average_speed") < SLOW_MPH) & (over > 0)
         earned = F.when(charged, 2 * over * over * F.col("entries")).otherwise(F.lit(0))
-        last = _window(F.window_time("window"), self.last_windows)
+        last = self.last_windows.column(F.window_time("window"))
         return joined.groupBy(last.alias("window"), *_SEGMENT).agg(
             F.sum("entries").alias("entries"),
             F.count("stopped").alias("accidents"),
@@ -219,18 +171,19 @@ class LinearRoad:
 
     def truth(self, after_us: int, until_us: int) -> WindowRows:
         """The rows of every window that ends in a stretch of time."""
-        ends = self.window_ends(after_us, until_us)
-        if self.variant == "statistics":
-            return {end: _rows(_true_statistics(self._reports(end))) for end in ends}
-        if self.variant == "accidents":
-            return {end: _rows(self._true_accidents(self._reports(end))) for end in ends}
+        if self.variant != "tolls":
+            return super().truth(after_us, until_us)
         early_ends = self.windows.ends(after_us - self.last_windows.size_us, until_us)
         earned = {end: self._true_tolls(self._reports(end)) for end in early_ends}
+        ends = self.window_ends(after_us, until_us)
         return {end: self._added_up(end, earned) for end in ends}
 
-    def _added_up(
-        self, end_us: int, earned: Mapping[int, Mapping[int, Ints]]
-    ) -> Counter[tuple[Any, ...]]:
+    def _truth_of(self, end_us: int) -> Rows:
+        reports = self._reports(end_us)
+        accidents = self.variant == "accidents"
+        return _rows(self._true_accidents(reports) if accidents else _true_statistics(reports))
+
+    def _added_up(self, end_us: int, earned: Mapping[int, Mapping[int, Ints]]) -> Rows:
         """Rows of a last window: of the earlier windows whose last moment lies in it."""
         sums: dict[int, Ints] = {}
         for early in self.windows.ends(end_us - self.last_windows.size_us, end_us):
@@ -238,18 +191,9 @@ class LinearRoad:
                 sums[segment] = values + sums.get(segment, 0)
         return _rows({segment: tuple(values.tolist()) for segment, values in sums.items()})
 
-    @cached_property
-    def _timeline(self) -> Timeline:
-        return self.traffic.timeline()
-
     def _reports(self, end_us: int) -> Reports:
         """All reports in the sub-streams' window with this end, and their ``segment``."""
-        first = self._timeline.happened(end_us - self.windows.size_us - 1)
-        last = self._timeline.happened(end_us - 1)
-        parts = [
-            self.events.reports(p, np.arange(*self._timeline.partition_range(p, first, last)))
-            for p in range(self.traffic.partitions)
-        ]
+        parts = [self.events.reports(*numbers) for numbers in self._numbers(end_us)]
         reports = {name: np.concatenate([part[name] for part in parts]) for name in REPORT_COLUMNS}
         reports["segment"] = (reports["xway"] * 2 + reports["dir"]) * SEGMENTS + reports["seg"]
         return reports
@@ -280,17 +224,6 @@ class LinearRoad:
             earned = 2 * over * over * entered if charged else 0
             tolls[segment] = np.array([entered, segment in accidents, earned], dtype=np.int64)
         return tolls
-
-    @property
-    def _watermark_ms(self) -> int:
-        # Upwards, because Spark keeps watermarks in whole milliseconds.
-        delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
-        return math.ceil(round(delay_s * 1e3, 3))
-
-
-def _window(time: Column | str, grid: WindowGrid) -> Column:
-    lengths = (grid.size_us, grid.slide_us, grid.phase_us % grid.slide_us)
-    return F.window(time, *(f"{length} microseconds" for length in lengths))
 
 
 def _statistics(reports: DataFrame) -> DataFrame:
@@ -334,8 +267,8 @@ def _true_statistics(reports: Reports) -> dict[int, tuple[int, ...]]:
     return dict(zip(segments.tolist(), values, strict=True))
 
 
-def _rows(by_segment: Mapping[int, tuple[int, ...]]) -> Counter[tuple[Any, ...]]:
-    rows: Counter[tuple[Any, ...]] = Counter()
+def _rows(by_segment: Mapping[int, tuple[int, ...]]) -> Rows:
+    rows: Rows = Counter()
     for segment, values in by_segment.items():
         road, seg = divmod(segment, SEGMENTS)
         rows[(*divmod(road, 2), seg, *values)] += 1

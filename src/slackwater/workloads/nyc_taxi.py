@@ -1,7 +1,5 @@
 """New York taxi trips: what a trip costs and how far it goes, by area and sliding window."""
 
-import json
-import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,14 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.feed import load_feed
-from slackwater.engines.spark.feed_options import FeedOptions
-from slackwater.traffic import Timeline, Traffic
-from slackwater.workloads.base import WindowGrid, WindowRows
+from slackwater.workloads.base import Rows, Workload
 from slackwater.workloads.nyc_taxi_file import NycTaxiFile
 from slackwater.workloads.nyc_taxi_trips import NycTaxiTrips
 
@@ -47,7 +42,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NycTaxi:
+class NycTaxi(Workload):
     """Drop impossible reports, find the pickup's area, average by area and sliding window.
 
     Sums are of whole cents and hundredths of a mile, so that they are exact in any order, and
@@ -59,16 +54,13 @@ class NycTaxi:
         The input stream; the event time of a trip is its drop-off.
     areas
         Areas along each side of the city: ten make a hundred areas of 3 km x 3 km.
-    window_s, slide_s, phase_s
-        Windows start at phase + n * slide since the epoch.
-    watermark_s
-        None: the largest delay, so that no row is ever dropped.
     file
         Trips to replay, see :class:`slackwater.workloads.nyc_taxi_file.NycTaxiFile`; None:
         trips are generated.
 
     Examples
     --------
+    >>> from slackwater.traffic import Traffic
     >>> taxi = NycTaxi(traffic=Traffic(start_s=0, rate="1000"), areas=1)
     >>> taxi.window_ends(0, 3_000_000)
     [1000000, 2000000, 3000000]
@@ -81,7 +73,7 @@ class NycTaxi:
     """
 
     name: ClassVar[str] = "nyt"
-    columns: ClassVar[tuple[str, ...]] = (  # of a result, after its window
+    columns: ClassVar[tuple[str, ...]] = (
         "area",
         "trips",
         "amount_cents",
@@ -90,12 +82,11 @@ class NycTaxi:
         "mean_distance",
     )
 
-    traffic: Traffic
-    areas: int = 10
+    time_column: ClassVar[str] = "dropoff_datetime"
+
     window_s: float = 2.0
-    slide_s: float | None = 1.0  # None: tumbling
-    phase_s: float = 0.0
-    watermark_s: float | None = None
+    slide_s: float | None = 1.0
+    areas: int = 10
     file: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -105,12 +96,7 @@ class NycTaxi:
             )
 
     @cached_property
-    def windows(self) -> WindowGrid:
-        """Where the windows lie."""
-        return WindowGrid.of_seconds(self.window_s, self.slide_s, self.phase_s)
-
-    @cached_property
-    def trips(self) -> NycTaxiTrips | NycTaxiFile:
+    def events(self) -> NycTaxiTrips | NycTaxiFile:
         """The payload generator, for the truth."""
         generator = NycTaxiTrips if self.file is None else NycTaxiFile
         return generator(seed=self.traffic.seed, **self._arguments)
@@ -119,56 +105,22 @@ class NycTaxi:
     def _arguments(self) -> dict[str, Any]:
         return {} if self.file is None else {"path": str(Path(self.file).absolute())}
 
-    def feed_options(
-        self, *, rows_per_batch: int | None = None, knob: str | Path | None = None
-    ) -> FeedOptions:
-        """The input stream as a feed."""
-        generator = (
-            "slackwater.workloads.nyc_taxi_trips:NycTaxiTrips"
-            if self.file is None
-            else "slackwater.workloads.nyc_taxi_file:NycTaxiFile"
-        )
-        return FeedOptions(
-            traffic=self.traffic,
-            generator=generator,
-            arguments=json.dumps(self._arguments, sort_keys=True),
-            rows_per_batch=rows_per_batch,
-            knob=None if knob is None else str(Path(knob).absolute()),
-        )
-
-    def query(
-        self,
-        spark: SparkSession,
-        *,
-        rows_per_batch: int | None = None,
-        knob: str | Path | None = None,
-    ) -> DataFrame:
-        """Columns ``window_start``, ``window_end``, then ``columns``."""
-        grid = self.windows
-        window = F.window(
-            "dropoff_datetime", *map(_interval, (grid.size_us, grid.slide_us, self._phase_us))
-        )
-        reports = load_feed(
-            spark, self.feed_options(rows_per_batch=rows_per_batch, knob=knob)
-        ).withWatermark("dropoff_datetime", f"{self._watermark_ms} milliseconds")
+    def _results(self, events: DataFrame) -> DataFrame:
+        window = self.windows.column(self.time_column).alias("window")
         sums = (
-            self._prepared(reports)
-            .groupBy(window.alias("window"), "area")
+            self._prepared(events)
+            .groupBy(window, "area")
             .agg(
                 F.count("*").alias("trips"),
                 F.sum("cents").alias("amount_cents"),
                 F.sum("hundredths").alias("distance_hundredths"),
             )
         )
+        hundred_trips = F.col("trips") * 100
         return sums.select(
-            F.col("window.start").alias("window_start"),
-            F.col("window.end").alias("window_end"),
-            "area",
-            "trips",
-            "amount_cents",
-            "distance_hundredths",
-            (F.col("amount_cents") / (F.col("trips") * 100)).alias("mean_amount"),
-            (F.col("distance_hundredths") / (F.col("trips") * 100)).alias("mean_distance"),
+            "*",
+            (F.col("amount_cents") / hundred_trips).alias("mean_amount"),
+            (F.col("distance_hundredths") / hundred_trips).alias("mean_distance"),
         )
 
     def _prepared(self, reports: DataFrame) -> DataFrame:
@@ -201,24 +153,9 @@ class NycTaxi:
     def _side(self, cells: Column) -> Column:
         return F.floor(cells * self.areas / CITY_CELLS)
 
-    def window_ends(self, after_us: int, until_us: int) -> list[int]:
-        """Ends of windows with ``after_us < end <= until_us``."""
-        return self.windows.ends(after_us, until_us)
-
-    def truth(self, after_us: int, until_us: int) -> WindowRows:
-        """The ``columns`` of every window that ends in a stretch of time."""
-        return {end: self._truth_of(end) for end in self.window_ends(after_us, until_us)}
-
-    @cached_property
-    def _timeline(self) -> Timeline:
-        return self.traffic.timeline()
-
-    def _truth_of(self, end_us: int) -> Counter[tuple[Any, ...]]:
-        first = self._timeline.happened(end_us - self.windows.size_us - 1)
-        last = self._timeline.happened(end_us - 1)
+    def _truth_of(self, end_us: int) -> Rows:
         sums = np.zeros((self.areas**2, 3), dtype=np.int64)
-        for partition in range(self.traffic.partitions):
-            index = np.arange(*self._timeline.partition_range(partition, first, last))
+        for partition, index in self._numbers(end_us):
             area, cents, hundredths = self._areas_and_sizes(partition, index)
             np.add.at(sums, area, np.stack([np.ones_like(area), cents, hundredths], axis=1))
         rows = [(area, *sums[area].tolist()) for area in np.flatnonzero(sums[:, 0]).tolist()]
@@ -229,7 +166,7 @@ class NycTaxi:
 
     def _areas_and_sizes(self, partition: int, index: Ints) -> tuple[Ints, Ints, Ints]:
         """Area, cents and hundredths of a mile of the trips that the query keeps."""
-        trips = self.trips.numbers(partition, index)
+        trips = self.events.numbers(partition, index)
         keep = trips["trip_distance"] * 3600 <= trips["trip_time_in_secs"] * MOST_MPH
         for name, (low, high) in BOUNDS.items():
             keep &= (trips[name] >= low) & (trips[name] <= high)
@@ -243,20 +180,6 @@ class NycTaxi:
         hundredths = np.rint(kept["trip_distance"] * 100).astype(np.int64)
         return area[city], cents[city], hundredths[city]
 
-    @property
-    def _phase_us(self) -> int:
-        return self.windows.phase_us % self.windows.slide_us
-
-    @property
-    def _watermark_ms(self) -> int:
-        # Upwards, because Spark keeps watermarks in whole milliseconds.
-        delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
-        return math.ceil(round(delay_s * 1e3, 3))
-
 
 def _cell(cells_from_edge: Column) -> Column:
     return F.floor(cells_from_edge) + 1
-
-
-def _interval(microseconds: int) -> str:
-    return f"{microseconds} microseconds"

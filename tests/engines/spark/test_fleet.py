@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 
@@ -42,22 +42,6 @@ class Never(Policy):
 
 
 NEVER = "tests.engines.spark.test_fleet:Never"
-
-
-@pytest.fixture
-def make_fleet(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Fleet]]:
-    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
-    made: list[Fleet] = []
-
-    def make(policy: str = "fcfs", **options: object) -> Fleet:
-        made.append(Fleet(spark, policy, name=f"f{len(made)}", **options))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for fleet in made:
-        fleet.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
 """Klink on real Spark: results as ever, two batches a window, and it can be explained."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,22 +19,6 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.spark
 
 WINDOWS = 4
-
-
-@pytest.fixture
-def make_fleet(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Fleet]]:
-    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
-    made: list[Fleet] = []
-
-    def make(**options: object) -> Fleet:
-        made.append(Fleet(spark, "klink", name=f"k{len(made)}", **options))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for fleet in made:
-        fleet.stop()
 
 
 def traffic(seconds: float, rate: str = "400") -> Traffic:
@@ -67,7 +50,7 @@ def seen(spark: SparkSession, name: str, workload: Ysb | LinearRoad) -> WindowRo
 def test_every_window_is_right_and_takes_about_two_batches(
     spark: SparkSession, make_fleet: Callable[..., Fleet], gate: str
 ) -> None:
-    fleet = make_fleet(gate=gate)
+    fleet = make_fleet("klink", gate=gate)
     batches: dict[str, int] = {}
 
     def count(name: str, progress: dict[str, object]) -> None:
@@ -98,7 +81,7 @@ def test_every_window_is_right_and_takes_about_two_batches(
 def test_a_join_is_swept_when_its_last_input_has_arrived(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
-    fleet = make_fleet()
+    fleet = make_fleet("klink")
     road = LinearRoad(traffic=traffic(14, rate="600"), cars=100)
     start(fleet, spark, "tolls", road)
     wanted = expected(road)
@@ -111,7 +94,7 @@ def test_a_join_is_swept_when_its_last_input_has_arrived(
 def test_the_watermarks_of_all_inputs_are_seen(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
-    fleet = make_fleet()
+    fleet = make_fleet("klink")
     times = traffic(60)
     sides = [Ysb(traffic=replace(times, seed=seed), campaigns=5).query(spark) for seed in (1, 2)]
     left, right = (side.withColumnRenamed("count", f"n{i}") for i, side in enumerate(sides))
@@ -129,7 +112,7 @@ def test_the_watermarks_of_all_inputs_are_seen(
 
 
 def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[..., Fleet]) -> None:
-    fleet = make_fleet()
+    fleet = make_fleet("klink")
     ysb = Ysb(traffic=traffic(10))
     writer = ysb.query(spark).writeStream.format("memory").outputMode("update")
     fleet.start(writer, name="updates")
@@ -145,7 +128,7 @@ def test_memory_is_known_to_the_controller(
 ) -> None:
     from slackwater.engines.spark import wire
 
-    fleet = make_fleet()
+    fleet = make_fleet("klink")
     eventually(lambda: wire.ask(fleet.socket, "status")["memory"] is not None, 10)
     memory = wire.ask(fleet.socket, "status")["memory"]
     assert 0 < memory["used_bytes"] < memory["limit_bytes"]

@@ -25,9 +25,9 @@ from slackwater.engines.spark.discovery import discover, discover_query, output_
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.members import (
     Member,
-    check_spec,
     first_line,
     max_wait_s,
+    query_spec,
     query_status,
 )
 from slackwater.engines.spark.restarts import START_LIMIT_S, Restarter
@@ -153,10 +153,8 @@ class Fleet:
             if name is not None:
                 self._refuse_duplicate(name)
                 writer = writer.queryName(name)
-            found = deadlines or Deadlines()
             stated_s = self.max_wait if max_wait is None else max_wait
-            spec = QuerySpec(name or "", priority, max_wait_s(stated_s, found), found)
-            check_spec(spec)
+            spec = query_spec(name or "", priority, stated_s, deadlines or Deadlines())
             member = Member(spec, "none", writer, stated_wait_s=stated_s)
             self._launch(member)
         assert member.query is not None
@@ -176,10 +174,8 @@ class Fleet:
             raise UsageError(f"a running query can be held only by its clock: {self.gate_reason}")
         name = name or query.name or f"query-{query.id[:8]}"
         self._refuse_duplicate(name)
-        found = deadlines or discover_query(query)
         stated_s = self.max_wait if max_wait is None else max_wait
-        spec = QuerySpec(name, priority, max_wait_s(stated_s, found), found)
-        check_spec(spec)
+        spec = query_spec(name, priority, stated_s, deadlines or discover_query(query))
         held = self.gate_kind == "clock" and self._gated
         member = Member(spec, "clock" if held else "none", query=query)
         self._members[name] = member
@@ -217,10 +213,8 @@ class Fleet:
                 f"{name} has {len(found.inputs)} sources; Spark asks the gate first only beside "
                 f"{source_gate.MOST_OTHER_SOURCES} others: use the clock gate (fleet.start)"
             )
-        found = deadlines or found
         stated_s = self.max_wait if max_wait is None else max_wait
-        spec = QuerySpec(name, priority, max_wait_s(stated_s, found), found)
-        check_spec(spec)
+        spec = query_spec(name, priority, stated_s, deadlines or found)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)
         return source_gate.gate(

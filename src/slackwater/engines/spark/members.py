@@ -52,11 +52,16 @@ def max_wait_s(stated_s: float | None, deadlines: Deadlines) -> float:
     return max(USUAL_WAIT_S, WINDOWS_OF_WAIT * longest_s + max(delays, default=0.0))
 
 
-def check_spec(spec: QuerySpec) -> None:
+def query_spec(
+    name: str, priority: float, stated_wait_s: float | None, deadlines: Deadlines
+) -> QuerySpec:
+    """What the controller is told of a query."""
+    spec = QuerySpec(name, priority, max_wait_s(stated_wait_s, deadlines), deadlines)
     if spec.priority < 0:
         raise UsageError(f"{spec.name}: priority must not be negative ({spec.priority})")
     if spec.max_wait_s <= 0:
         raise UsageError(f"{spec.name}: max_wait must be positive ({spec.max_wait_s})")
+    return spec
 
 
 def first_line(text: str) -> str:

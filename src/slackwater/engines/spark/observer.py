@@ -1,12 +1,11 @@
 """Spark's progress events become metrics."""
 
 import json
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from slackwater.core.model import QueryMetrics
-from slackwater.metrics import BatchCost, Moments, Smoothed
+from slackwater.metrics import Batch, BatchObserver
 
 Progress = dict[str, Any]
 
@@ -15,89 +14,40 @@ class QueryObserver:
     """Watches one query. Feed it every ``StreamingQueryProgress`` (its JSON, parsed)."""
 
     def __init__(self) -> None:
-        self._batches = 0
-        self._rows_read = 0
-        self._rows_written: int | None = None
-        self._cost = BatchCost(forget=0.85)  # the first batches of a JVM cost ten times as much
-        self._empty = Smoothed()
-        self._arrivals = Smoothed()
-        self._frontier_lag = Moments()
-        self._max_event_s: float | None = None
-        self._last_arrived: tuple[float, float] | None = None  # when, rows arrived in all
-        self.metrics = QueryMetrics()
+        self._batches = BatchObserver()
+
+    @property
+    def metrics(self) -> QueryMetrics:
+        return self._batches.metrics
 
     def update(self, progress: Progress) -> QueryMetrics:
         """Take one progress event; those that ran no batch change nothing."""
-        if not ran_a_batch(progress):
-            return self.metrics
-        start_s, duration_s = working_time(progress)
-        rows = int(progress["numInputRows"])
-        self._batches += 1
-        self._rows_read += rows
-        if rows:  # the first row already costs: a source is read and its rows are moved
-            self._cost.update(rows, duration_s)
-        else:
-            self._empty.update(duration_s)
-        self._count_output(progress)
-        self._watch_event_time(progress, start_s)
-        self._watch_arrivals(progress, start_s)
-        self.metrics = QueryMetrics(
-            batch_start_s=start_s,
-            batches=self._batches,
-            rows=self._rows_read,
-            backlog_rows=backlog_rows(progress),
-            arrival_rate=self._arrivals.value,
-            service_rate=rows / duration_s if duration_s > 0 else None,
-            batch_fixed_s=self._cost.fixed_s,
-            batch_per_row_s=self._cost.per_row_s,
-            batch_empty_s=self._empty.value,
-            batch_s=duration_s,
-            selectivity=self._selectivity(),
-            frontier_lag_s=self._frontier_lag.mean,
-            frontier_lag_std_s=self._frontier_lag.std,
-            max_event_s=self._max_event_s,
-            watermark_s=_event_time_s(progress, "watermark"),
-            next_watermark_s=self.metrics.next_watermark_s,
-            input_watermarks_s=self.metrics.input_watermarks_s,
-            state_rows=_state_total(progress, "numRowsTotal"),
-            state_bytes=_state_total(progress, "memoryUsedBytes"),
-        )
+        if ran_a_batch(progress):
+            self._batches.update(batch_of(progress))
         return self.metrics
 
     def coming(self, watermark_ms: int | None, of_inputs_ms: list[int] | None) -> None:
         """Take what the engine says the next batch's watermark will be (not every gate can)."""
-        self.metrics = replace(
-            self.metrics,
-            next_watermark_s=None if watermark_ms is None else watermark_ms / 1000,
-            input_watermarks_s=tuple(each / 1000 for each in of_inputs_ms or ()),
-        )
+        watermark_s = None if watermark_ms is None else watermark_ms / 1000
+        self._batches.coming(watermark_s, tuple(each / 1000 for each in of_inputs_ms or ()))
 
-    def _count_output(self, progress: Progress) -> None:
-        written = progress.get("sink", {}).get("numOutputRows", -1)
-        if written >= 0:  # Spark says −1 when a sink does not count
-            self._rows_written = (self._rows_written or 0) + written
 
-    def _selectivity(self) -> float | None:
-        if self._rows_written is None or self._rows_read == 0:
-            return None
-        return self._rows_written / self._rows_read
-
-    def _watch_event_time(self, progress: Progress, start_s: float) -> None:
-        newest_s = _event_time_s(progress, "max")
-        if newest_s is None:  # a batch without data
-            return
-        self._frontier_lag.update(start_s - newest_s)
-        self._max_event_s = max(newest_s, self._max_event_s or newest_s)
-
-    def _watch_arrivals(self, progress: Progress, start_s: float) -> None:
-        """From what the sources say has arrived; where they do not say, from what was read."""
-        arrived = _arrived_rows(progress)
-        if arrived is None:  # Spark's inputRowsPerSecond is since the last poll, not the last batch
-            arrived = float(self._rows_read)
-        if self._last_arrived is not None and start_s > self._last_arrived[0]:
-            then_s, before = self._last_arrived
-            self._arrivals.update((arrived - before) / (start_s - then_s))
-        self._last_arrived = (start_s, arrived)
+def batch_of(progress: Progress) -> Batch:
+    """A progress event that ran a batch, in the words of all engines."""
+    start_s, duration_s = working_time(progress)
+    written = progress.get("sink", {}).get("numOutputRows", -1)
+    return Batch(
+        start_s=start_s,
+        duration_s=duration_s,
+        rows=int(progress["numInputRows"]),
+        rows_written=written if written >= 0 else None,  # Spark says −1 when a sink does not count
+        max_event_s=_event_time_s(progress, "max"),
+        watermark_s=_event_time_s(progress, "watermark"),
+        backlog_rows=backlog_rows(progress),
+        arrived_rows=_arrived_rows(progress),
+        state_rows=_state_total(progress, "numRowsTotal"),
+        state_bytes=_state_total(progress, "memoryUsedBytes"),
+    )
 
 
 def ran_a_batch(progress: Progress) -> bool:

@@ -1,0 +1,131 @@
+"""Micro-batches in virtual time."""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from slackwater.core.clock import VirtualClock
+from slackwater.core.errors import EngineError
+from slackwater.core.model import Phase, QueryState, Schedule, Snapshot
+from slackwater.engines.simulator.cores import Cores
+from slackwater.engines.simulator.query import POLL_S, Execution, Result, SimulatedQuery
+
+Event = Literal["arrive", "end"]
+
+
+class MicroBatchEngine:
+    """Driver and enforcer of simulated queries: they come to the gate, run a batch, come again.
+
+    Parameters
+    ----------
+    clock
+        Moved by :meth:`wait`.
+    queries
+        They come to the gate when their traffic starts.
+    cores
+        Shared evenly by all batches that run.
+    slots
+        C: micro-batches admitted at once.
+    gated
+        False: nobody is held, as on plain Spark.
+    """
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        queries: Sequence[SimulatedQuery],
+        *,
+        cores: float = 2,
+        slots: int = 3,
+        gated: bool = True,
+    ) -> None:
+        self.clock = clock
+        self.slots = slots
+        self.gated = gated
+        self.cores = Cores(cores)
+        self.results: list[Result] = []
+        self.log: list[tuple[float, str, str]] = []  # when, who, what
+        self.longest_wait_s = 0.0
+        self._executions = {query.name: Execution(query) for query in queries}
+        self._states = {query.name: QueryState(query.spec) for query in queries}
+        self._fruitless: set[str] = set()  # those whose look found nothing
+        self._events: list[tuple[float, int, Event, str]] = []
+        self._running = 0
+        self._number = 0  # keeps the order of equals
+        for query in queries:
+            self._later(query.traffic.start_s, "arrive", query.name)
+
+    # -- driver ---------------------------------------------------------------------------------
+
+    def collect(self, now_s: float) -> Snapshot:
+        return Snapshot(now_s, self.slots, tuple(self._states.values()))
+
+    def wait(self, until_s: float) -> None:
+        next_s = min(self._events[0][0] if self._events else math.inf, self.cores.next_end_s())
+        self.clock.advance_to(max(self.clock.now(), min(next_s, until_s)))
+        now_s = self.clock.now()
+        for name in self.cores.ended(now_s):
+            waiting_s = 0.0 if name in self._fruitless else self._query(name).costs.waiting_s
+            self._later(now_s + waiting_s, "end", name)
+        while self._events and self._events[0][0] <= now_s:
+            _, _, what, name = heapq.heappop(self._events)
+            if what == "arrive":
+                self._arrive(name)
+            else:
+                self._end(name)
+
+    # -- enforcer -------------------------------------------------------------------------------
+
+    def enforce(self, schedule: Schedule) -> None:
+        for admission in schedule.admissions:
+            if self._states[admission.query].phase == "waiting":
+                self._admit(admission.query, admission.row_limit)
+
+    # -- what happens ---------------------------------------------------------------------------
+
+    def _arrive(self, name: str) -> None:
+        self._enter(name, "waiting", metrics=self._executions[name].observer.metrics)
+        if not self.gated:
+            self._admit(name, None)
+
+    def _admit(self, name: str, row_limit: int | None) -> None:
+        now_s, state = self.clock.now(), self._states[name]
+        self.longest_wait_s = max(self.longest_wait_s, state.waited_s(now_s))
+        self._running += 1
+        if self.gated and self._running > self.slots:
+            raise EngineError(f"{self._running} batches at once, only {self.slots} allowed")
+        self._enter(name, "running", admitted_s=now_s, admissions=state.admissions + 1)
+        work_s = self._executions[name].begin(now_s, row_limit)
+        if work_s is None:
+            self._fruitless.add(name)
+            work_s = self._query(name).costs.poll_s
+        self.cores.start(name, work_s, now_s)
+
+    def _end(self, name: str) -> None:
+        now_s = self.clock.now()
+        again_s = now_s
+        if name in self._fruitless:
+            self._fruitless.discard(name)
+            again_s = now_s if self.gated else now_s + POLL_S
+        else:
+            self.results += self._executions[name].end(now_s)
+        trigger_s = self._query(name).trigger_s
+        if trigger_s is not None:
+            again_s = max(again_s, math.ceil(now_s / trigger_s) * trigger_s)
+        self._running -= 1
+        self._enter(name, "idle")
+        self._later(again_s, "arrive", name)
+
+    def _query(self, name: str) -> SimulatedQuery:
+        return self._executions[name].query
+
+    def _enter(self, name: str, phase: Phase, **changes: object) -> None:
+        now_s = self.clock.now()
+        self._states[name] = replace(self._states[name], phase=phase, since_s=now_s, **changes)  # type: ignore[arg-type]
+        self.log.append((round(now_s, 6), name, phase))
+
+    def _later(self, at_s: float, what: Event, name: str) -> None:
+        self._number += 1
+        heapq.heappush(self._events, (at_s, self._number, what, name))

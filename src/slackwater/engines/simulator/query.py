@@ -1,0 +1,132 @@
+"""A streaming query in the simulator: what it reads, what a batch costs, and how far it is."""
+
+import math
+from dataclasses import dataclass, replace
+
+from slackwater.core.model import QuerySpec
+from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
+from slackwater.engines.simulator.stream import Stream
+from slackwater.metrics import Batch, BatchObserver
+from slackwater.traffic import Traffic
+
+POLL_S = 0.01  # between two looks of a query that found nothing
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCosts:
+    """What a micro-batch takes: work on a core, and time that it spends waiting."""
+
+    fixed_s: float = 0.1  # work of a batch with rows, whatever their number
+    empty_s: float = 0.06  # work of a batch without
+    per_row_s: float = 1e-5
+    waiting_s: float = 0.03  # for disks and the slowest task
+    poll_s: float = 0.002  # work of a look that finds nothing
+
+    def work_s(self, rows: int) -> float:
+        return self.fixed_s + rows * self.per_row_s if rows else self.empty_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedQuery:
+    """One query: tumbling or sliding windows over one stream, results in append mode."""
+
+    name: str
+    traffic: Traffic
+    window_s: float = 3.0
+    slide_s: float | None = None  # None: tumbling
+    phase_s: float = 0.0
+    watermark_s: float | None = None  # None: the largest delay
+    costs: BatchCosts = BatchCosts()
+    priority: float = 1.0
+    max_wait_s: float = 10.0
+    trigger_s: float | None = None  # a fixed interval; None: as fast as it goes
+
+    @property
+    def delay_s(self) -> float:
+        """Of the watermark, in whole milliseconds as Spark keeps it."""
+        delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
+        return math.ceil(round(delay_s * 1e3, 3)) / 1e3
+
+    @property
+    def window(self) -> Window:
+        slide_s = self.window_s if self.slide_s is None else self.slide_s
+        kind: WindowKind = "tumbling" if slide_s == self.window_s else "sliding"
+        return Window(kind, self.window_s, slide_s, self.phase_s, "event_time")
+
+    @property
+    def spec(self) -> QuerySpec:
+        """As discovery would find it."""
+        inputs = (InputStream("simulated", "event_time", self.delay_s),)
+        deadlines = Deadlines((self.window,), inputs)
+        return QuerySpec(self.name, self.priority, self.max_wait_s, deadlines)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A window that came out."""
+
+    query: str
+    end_s: float
+    done_s: float
+
+    @property
+    def latency_s(self) -> float:
+        return self.done_s - self.end_s
+
+
+class Execution:
+    """How far one query is: Spark's rules for offsets, watermarks and results."""
+
+    def __init__(self, query: SimulatedQuery) -> None:
+        self.query = query
+        self.stream = Stream(query.traffic.timeline())
+        self.observer = BatchObserver()
+        self.rows = 0  # read so far
+        self._read_s = query.traffic.start_s - 1.0  # arrivals up to then have been read
+        self._watermark_s: float | None = None  # that the last batch ran with
+        self._coming_s: float | None = None  # and the next will
+        self._batch: Batch | None = None  # the one that runs
+        self._window = query.window
+        self._next_end_s = self._window.next_end(query.traffic.start_s)
+
+    def begin(self, now_s: float, row_limit: int | None) -> float | None:
+        """Take offsets for a batch; the work it will be, or ``None`` if there is nothing to do."""
+        until_s = self._read_s if row_limit == 0 else now_s
+        arrived = self.stream.arrived(now_s)
+        if row_limit and arrived - self.rows > row_limit:
+            until_s = self.stream.limited_s(self._read_s, now_s, row_limit)
+        total = arrived if until_s == now_s else self.stream.arrived(until_s)
+        rows = total - self.rows
+        moved = self._coming_s is not None and self._coming_s != self._watermark_s
+        if not rows and not moved:
+            return None
+        newest_s = self.stream.frontier_s(until_s) if rows else None
+        self._watermark_s = self._coming_s
+        self.rows, self._read_s = total, until_s
+        self._batch = Batch(
+            start_s=now_s,
+            duration_s=0.0,
+            rows=rows,
+            max_event_s=newest_s,
+            watermark_s=self._watermark_s,
+            backlog_rows=float(arrived - total),
+            arrived_rows=float(arrived),
+        )
+        return self.query.costs.work_s(rows)
+
+    def end(self, now_s: float) -> list[Result]:
+        """The batch has ended: what it emitted."""
+        batch = self._batch
+        assert batch is not None, f"{self.query.name} ran no batch"
+        results = []
+        while batch.watermark_s is not None and self._next_end_s <= batch.watermark_s:
+            results.append(Result(self.query.name, self._next_end_s, now_s))
+            self._next_end_s = self._window.next_end(self._next_end_s)
+        if batch.max_event_s is not None:
+            mark_s = batch.max_event_s - self.query.delay_s
+            self._coming_s = max(mark_s, self._coming_s or mark_s)
+        took_s = now_s - batch.start_s
+        self.observer.update(replace(batch, duration_s=took_s, rows_written=len(results)))
+        self.observer.coming(self._coming_s)
+        self._batch = None
+        return results

@@ -1,0 +1,40 @@
+"""An input stream at a moment: what has arrived, and how far it has come."""
+
+from slackwater.traffic import Timeline
+
+_FIRST_LOOK_US = 50_000
+
+
+class Stream:
+    """Asks a timeline the questions that a source answers.
+
+    >>> from slackwater.traffic import Traffic
+    >>> stream = Stream(Traffic(start_s=0, rate="10", delays="constant:150ms").timeline())
+    >>> stream.arrived(0.4), stream.frontier_s(0.4), stream.frontier_s(0.1)
+    (3, 0.2, None)
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._start_s = timeline.start_us / 1e6
+
+    def arrived(self, until_s: float) -> int:
+        """Rows up to then."""
+        return self._timeline.count(round(until_s * 1e6))
+
+    def frontier_s(self, until_s: float) -> float | None:
+        """The largest event time among the rows up to then; ``None`` where there are none."""
+        until_us, look_us = round(until_s * 1e6), _FIRST_LOOK_US
+        while True:
+            seen = self._timeline.arrived(until_us - look_us, until_us).event_us
+            newest_us = int(seen.max()) if len(seen) else None
+            # An event that happened within the look can only have arrived within it.
+            if newest_us is not None and newest_us >= until_us - look_us:
+                return newest_us / 1e6
+            if until_us - look_us < self._timeline.start_us:
+                return None if newest_us is None else newest_us / 1e6
+            look_us *= 4
+
+    def limited_s(self, after_s: float, until_s: float, rows: int) -> float:
+        """The latest moment up to ``until_s`` by which at most so many more rows have arrived."""
+        return self._timeline.cut(round(after_s * 1e6), round(until_s * 1e6), rows) / 1e6

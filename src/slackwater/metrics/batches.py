@@ -1,0 +1,100 @@
+"""What micro-batches show of a query, whichever engine ran them."""
+
+from dataclasses import dataclass, replace
+
+from slackwater.core.model import QueryMetrics
+from slackwater.metrics.online import BatchCost, Moments, Smoothed
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch that ran; ``None`` is "not known", never zero."""
+
+    start_s: float  # when it began to work
+    duration_s: float
+    rows: int  # read
+    rows_written: int | None = None
+    max_event_s: float | None = None  # largest event time read; None also in a batch without data
+    watermark_s: float | None = None  # that it ran with
+    backlog_rows: float | None = None  # arrived and left over
+    arrived_rows: float | None = None  # in all, as the sources say
+    state_rows: int | None = None
+    state_bytes: int | None = None
+
+
+class BatchObserver:
+    """Watches one query, batch by batch.
+
+    >>> observer = BatchObserver()
+    >>> observer.update(Batch(10.0, 0.5, rows=100, max_event_s=9.5)).frontier_lag_s
+    0.5
+    """
+
+    def __init__(self) -> None:
+        self._batches = 0
+        self._rows_read = 0
+        self._rows_written: int | None = None
+        self._cost = BatchCost(forget=0.85)  # the first batches of a JVM cost ten times as much
+        self._empty = Smoothed()
+        self._arrivals = Smoothed()
+        self._frontier_lag = Moments()
+        self._max_event_s: float | None = None
+        self._last_arrived: tuple[float, float] | None = None  # when, rows arrived in all
+        self.metrics = QueryMetrics()
+
+    def update(self, batch: Batch) -> QueryMetrics:
+        self._batches += 1
+        self._rows_read += batch.rows
+        if batch.rows:  # the first row already costs: a source is read and its rows are moved
+            self._cost.update(batch.rows, batch.duration_s)
+        else:
+            self._empty.update(batch.duration_s)
+        if batch.rows_written is not None:
+            self._rows_written = (self._rows_written or 0) + batch.rows_written
+        if batch.max_event_s is not None:
+            self._frontier_lag.update(batch.start_s - batch.max_event_s)
+            self._max_event_s = max(batch.max_event_s, self._max_event_s or batch.max_event_s)
+        self._watch_arrivals(batch)
+        self.metrics = QueryMetrics(
+            batch_start_s=batch.start_s,
+            batches=self._batches,
+            rows=self._rows_read,
+            backlog_rows=batch.backlog_rows,
+            arrival_rate=self._arrivals.value,
+            service_rate=batch.rows / batch.duration_s if batch.duration_s > 0 else None,
+            batch_fixed_s=self._cost.fixed_s,
+            batch_per_row_s=self._cost.per_row_s,
+            batch_empty_s=self._empty.value,
+            batch_s=batch.duration_s,
+            selectivity=self._selectivity(),
+            frontier_lag_s=self._frontier_lag.mean,
+            frontier_lag_std_s=self._frontier_lag.std,
+            max_event_s=self._max_event_s,
+            watermark_s=batch.watermark_s,
+            next_watermark_s=self.metrics.next_watermark_s,
+            input_watermarks_s=self.metrics.input_watermarks_s,
+            state_rows=batch.state_rows,
+            state_bytes=batch.state_bytes,
+        )
+        return self.metrics
+
+    def coming(self, watermark_s: float | None, of_inputs_s: tuple[float, ...] = ()) -> None:
+        """Take what the engine says the next batch's watermark will be (not every one does)."""
+        self.metrics = replace(
+            self.metrics, next_watermark_s=watermark_s, input_watermarks_s=of_inputs_s
+        )
+
+    def _selectivity(self) -> float | None:
+        if self._rows_written is None or self._rows_read == 0:
+            return None
+        return self._rows_written / self._rows_read
+
+    def _watch_arrivals(self, batch: Batch) -> None:
+        """From what the sources say has arrived; where they do not say, from what was read."""
+        arrived = batch.arrived_rows
+        if arrived is None:  # Spark's inputRowsPerSecond is since the last poll, not the last batch
+            arrived = float(self._rows_read)
+        if self._last_arrived is not None and batch.start_s > self._last_arrived[0]:
+            then_s, before = self._last_arrived
+            self._arrivals.update((arrived - before) / (batch.start_s - then_s))
+        self._last_arrived = (batch.start_s, arrived)

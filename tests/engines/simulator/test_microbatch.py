@@ -1,0 +1,89 @@
+"""The simulated engine: what goes in comes out, once, later, and the same again."""
+
+import pytest
+
+from slackwater.bench.ideal import first_arrival_us
+from slackwater.engines.simulator.microbatch import MicroBatchEngine
+from slackwater.engines.simulator.query import BatchCosts
+from tests.simulated import START_S, query, simulate
+
+POLICIES = ["spark", "fcfs", "klink"]
+
+
+def mean_latency_s(engine: MicroBatchEngine, after_s: float = 15.0) -> float:
+    """After some time to learn."""
+    counted = [r.latency_s for r in engine.results if r.end_s > START_S + after_s]
+    return sum(counted) / len(counted)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_window_comes_out_once_and_in_order(policy: str) -> None:
+    fleet = [query(i) for i in range(4)]
+    engine, _ = simulate(policy, fleet, 60)
+    for each in fleet:
+        ends = [result.end_s for result in engine.results if result.query == each.name]
+        assert len(ends) >= 17
+        wanted = [each.window.next_end(START_S)]
+        while len(wanted) < len(ends):
+            wanted.append(each.window.next_end(wanted[-1]))
+        assert ends == wanted
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_result_before_the_event_that_completes_it(policy: str) -> None:
+    fleet = {each.name: each for each in (query(i) for i in range(3))}
+    engine, _ = simulate(policy, list(fleet.values()), 40)
+    assert engine.results
+    for result in engine.results:
+        each = fleet[result.query]
+        timeline = each.traffic.timeline()
+        sweep_us = first_arrival_us(timeline, round((result.end_s + each.delay_s) * 1e6))
+        assert sweep_us is not None
+        assert result.done_s * 1e6 > sweep_us
+
+
+def test_rows_are_read_once() -> None:
+    each = query(3)
+    engine, _ = simulate("fcfs", [each], 30)
+    metrics = engine.collect(0.0).queries[0].metrics
+    timeline = each.traffic.timeline()
+    assert metrics.batch_start_s is not None
+    assert metrics.rows == timeline.count(round(metrics.batch_start_s * 1e6))
+
+
+def test_a_limited_batch_leaves_the_rest() -> None:
+    each = query(1)
+    engine = simulate("fcfs", [each], 20, slots=1)[0]
+    execution = engine._executions["q1"]
+    before = execution.rows
+    assert execution.begin(START_S + 40, row_limit=100) is not None
+    assert 0 < execution.rows - before <= 100
+    assert execution.observer.metrics.rows == before
+
+
+def test_the_same_again() -> None:
+    first, second = (simulate("klink", [query(i) for i in range(5)], 30)[0] for _ in range(2))
+    assert first.log == second.log
+    assert first.results == second.results
+
+
+def test_cores_are_never_busier_than_they_can_be() -> None:
+    engine, _ = simulate("spark", [query(i, costs=BatchCosts(fixed_s=0.5)) for i in range(8)], 20)
+    passed_s = engine.clock.now() - START_S
+    assert 0.9 * 2 * passed_s < engine.cores.busy_s <= 2 * passed_s + 1e-6
+
+
+def test_klink_needs_two_batches_a_window_and_is_ahead_under_load() -> None:
+    fleet = [query(i, rate=1000, costs=BatchCosts()) for i in range(10)]
+    klink, fcfs = (simulate(policy, fleet, 60, slots=3)[0] for policy in ("klink", "fcfs"))
+    windows = len(klink.results)
+    batches = sum(state.metrics.batches for state in klink.collect(0.0).queries)
+    assert batches < 2.5 * windows
+    assert mean_latency_s(klink) < 0.8 * mean_latency_s(fcfs)
+
+
+def test_a_fixed_trigger_waits_for_its_time() -> None:
+    engine, _ = simulate("spark", [query(0, trigger_s=2.0)], 30)
+    starts = [at_s for at_s, _, phase in engine.log if phase == "running"]
+    assert starts[1:]
+    assert all(at_s % 2.0 == pytest.approx(0.0, abs=1e-6) for at_s in starts)
