@@ -28,7 +28,7 @@ def simulate(
     until: Callable[[MicroBatchEngine], bool] = lambda engine: False,
 ) -> tuple[MicroBatchEngine, Controller]:
     """Run a fleet under a policy for so many virtual seconds."""
-    clock, chosen = VirtualClock(START_S), policies.load(policy)
+    clock, chosen = VirtualClock(START_S), policies.load(policy, seed=3)
     engine = MicroBatchEngine(clock, queries, slots=slots, gated=chosen.gated)
     controller = Controller(engine, chosen, engine, clock, dry_run=dry_run, remember=5)
     controller.run(lambda: clock.now() >= START_S + seconds or until(engine))

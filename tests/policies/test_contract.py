@@ -1,5 +1,7 @@
 """What every policy must keep, whoever wrote it. New policies are found by their file."""
 
+from pathlib import Path
+
 import pytest
 
 from slackwater import policies
@@ -59,6 +61,11 @@ def test_same_seed_same_decisions(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_fleet_is_no_problem(name: str) -> None:
     assert policies.load(name).decide(Snapshot(0.0, 2)).admissions == ()
+
+
+def test_every_file_is_a_policy() -> None:
+    files = {path.stem for path in Path(policies.__file__).parent.glob("[a-z]*.py")} - {"base"}
+    assert {name.replace("-", "_") for name in NAMES} == files
 
 
 def test_names_are_what_users_write() -> None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from slackwater import policies
 from slackwater.core import (
@@ -173,6 +175,32 @@ def test_queries_that_go_are_forgotten_and_their_place_is_used_again() -> None:
     third = query("third", end_s=NOW - 2.5)
     assert admitted(policy.decide(Snapshot(NOW, 1, (second, third)))) == ["third"]
     assert len(policy._table) == 2
+
+
+steps = st.tuples(
+    st.permutations(range(5)), st.integers(0, 5), st.sets(st.integers(0, 4)), st.floats(0, 3)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=8))
+def test_looking_only_at_changes_decides_as_looking_at_all(
+    script: list[tuple[list[int], int, set[int], float]],
+) -> None:
+    quick, thorough = policies.load("klink"), policies.load("klink")
+    states = {number: query(f"q{number}", NOW - 0.4 * number) for number in range(5)}
+    now_s = NOW
+    for order, present, changed, passed_s in script:
+        now_s += passed_s
+        for number in changed:  # a batch has run meanwhile
+            fresh = query(
+                f"q{number}", now_s - 0.2 * number, since_s=now_s, batches=9 + len(script)
+            )
+            states[number] = replace(states[number], metrics=fresh.metrics, since_s=now_s)
+        seen = tuple(states[number] for number in order[:present])
+        copies = tuple(replace(state) for state in seen)  # equal, but not the same
+        first = quick.decide(Snapshot(now_s, 2, seen))
+        assert first == thorough.decide(Snapshot(now_s, 2, copies))
 
 
 @pytest.mark.parametrize(

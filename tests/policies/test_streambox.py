@@ -1,5 +1,7 @@
 """StreamBox: the closest window end, until the watermark has passed it."""
 
+import pytest
+
 from slackwater import policies
 from slackwater.core import (
     Deadlines,
@@ -52,6 +54,8 @@ def test_its_slot_is_kept_for_the_moment_it_needs_to_come_back() -> None:
     assert admitted(policy, query("a", 2.0), query("b", 3.0)) == ["a"]
     away = query("a", 2.0, phase="idle", since_s=100.0)
     assert admitted(policy, away, query("b", 3.0)) == []
+    wake_s = policy.decide(Snapshot(100.0, 1, (away, query("b", 3.0)))).wake_at_s
+    assert wake_s == pytest.approx(100.25)
     gone = query("a", 2.0, phase="idle", since_s=99.0)
     assert admitted(policy, gone, query("b", 3.0)) == ["b"]
 

@@ -196,7 +196,7 @@ def run_on_spark(spark: SparkSession, road: LinearRoad, name: str) -> None:
     finally:
         query.stop()
     start_us = round(road.traffic.start_s * 1e6)
-    expected = road.truth(start_us, start_us + 14_000_000 - road._watermark_ms * 1000)
+    expected = road.truth(start_us, start_us + 14_000_000 - road.watermark_ms * 1000)
     expected = {end: rows for end, rows in expected.items() if rows}
     # The last event lies just before the stop: a window that ends at its watermark may be out.
     if max(expected) not in seen:

@@ -52,7 +52,7 @@ def slow_truth(taxi: NycTaxi, after_us: int, until_us: int) -> WindowRows:
     for partition, index, event_us in zip(
         arrivals.partition.tolist(), arrivals.index, arrivals.event_us.tolist(), strict=True
     ):
-        columns = taxi.trips.columns(partition, np.array([index]))
+        columns = taxi.events.columns(partition, np.array([index]))
         row = {name: column[0].as_py() for name, column in columns.items()}
         area = slow_area(row, taxi.areas)
         if area is None:
@@ -181,7 +181,7 @@ def test_spark_averages_what_is_true(
     finally:
         query.stop()
     start_us = round(start_s * 1e6)
-    expected = taxi.truth(start_us, start_us + 12_000_000 - taxi._watermark_ms * 1000)
+    expected = taxi.truth(start_us, start_us + 12_000_000 - taxi.watermark_ms * 1000)
     # The last trip ends just before the stop: a window that ends at its watermark may be out.
     if max(expected) not in seen:
         del expected[max(expected)]

@@ -98,7 +98,7 @@ def finished_traffic(**settings: object) -> Traffic:
 def check_results(ysb: Ysb, query: StreamingQuery, seen: WindowRows) -> None:
     """All windows that the watermark has passed are there, and nothing else."""
     start_us = round(ysb.traffic.start_s * 1e6)
-    expected = ysb.truth(start_us, start_us + 12_000_000 - ysb._watermark_ms * 1000)
+    expected = ysb.truth(start_us, start_us + 12_000_000 - ysb.watermark_ms * 1000)
     expected = {end: rows for end, rows in expected.items() if rows}
     # The last event lies just before the stop: a window that ends at its watermark may be out.
     last = max(expected)

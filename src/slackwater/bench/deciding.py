@@ -12,6 +12,7 @@ from slackwater.core.model import QueryMetrics, QuerySpec, QueryState, Snapshot
 from slackwater.core.windows import Deadlines, InputStream, Window
 
 EPOCHS = 20  # that a policy sees before it is timed
+CHANGED = 16  # queries that have something new to tell at each decision
 WINDOW_S, DELAY_S, START_S = 3.0, 0.3, 1_700_000_000.0
 
 
@@ -28,7 +29,11 @@ def measure(policy: str, queries: int, repeats: int, seed: int = 1) -> dict[str,
         chosen.decide(Snapshot(now_s, 16, states))
     took_ms = []
     for repeat in range(repeats):
-        snapshot = Snapshot(now_s + WINDOW_S * repeat / repeats / 2, 16, states)
+        later_s = now_s + WINDOW_S * repeat / repeats / 2
+        place = repeat * CHANGED % queries
+        fresh = [_state(s, EPOCHS + 1 + repeat, later_s, chance) for s in specs[place:][:CHANGED]]
+        states = (*states[:place], *fresh, *states[place + len(fresh) :])
+        snapshot = Snapshot(later_s, 16, states)
         begin_s = time.perf_counter()
         chosen.decide(snapshot)
         took_ms.append(1e3 * (time.perf_counter() - begin_s))

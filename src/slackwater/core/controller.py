@@ -10,6 +10,8 @@ from slackwater.core.protocols import Clock, Enforcer, EngineDriver, Policy
 # schedule says when it must be asked again, so this is only a net below.
 IDLE_PERIOD_S = 1.0
 
+WAITING_KEPT = 50  # names at most that a remembered decision has of those who waited
+
 
 class Controller:
     """Runs one policy over one engine.
@@ -66,19 +68,20 @@ class Controller:
             return
         admitted = {admission.query for admission in schedule.admissions}
         states = {q.name: q for q in snapshot.waiting if q.name in admitted}
-        waiting = tuple(q.name for q in snapshot.waiting)
+        left = tuple(q.name for q in snapshot.waiting if q.name not in admitted)
         running = tuple(q.name for q in snapshot.running)
         for admission in schedule.admissions:
             state = states.get(admission.query)
             if state is None:  # a policy made it up; the enforcer passes it over as well
                 continue
+            beside = tuple(name for name in states if name != admission.query)
             self.decisions.append(
                 Decision(
                     at_s=snapshot.now_s,
                     query=admission.query,
                     reason=admission.reason,
                     waited_s=state.waited_s(snapshot.now_s),
-                    waiting=tuple(name for name in waiting if name != admission.query),
+                    waiting=beside + left[: WAITING_KEPT - len(beside)],
                     running=running,
                     enforced=not self.dry_run,
                     figures=admission.figures,

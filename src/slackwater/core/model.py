@@ -140,7 +140,7 @@ class Decision:
     query: str
     reason: str
     waited_s: float
-    waiting: tuple[str, ...]  # who else was at the gate
+    waiting: tuple[str, ...]  # who else was at the gate; of very many only some
     running: tuple[str, ...]
     enforced: bool  # False in a dry run
     figures: Figures | None = None

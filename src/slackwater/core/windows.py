@@ -35,7 +35,9 @@ class Window:
             return math.inf
         phase = self.offset_s + self.size_s
         steps = (event_time_s - phase) // self.slide_s + 1
-        return phase + steps * self.slide_s
+        end_s = phase + steps * self.slide_s
+        # A slide such as 0.1 is not exact: what should be just after may come out as the same.
+        return end_s if end_s > event_time_s else phase + (steps + 1) * self.slide_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,8 +235,10 @@ class Klink(Policy):
         if self._short_of_memory or snapshot.running:
             return
         (early,) = (waits & (of["due"] > now_s) & (of["drain"] <= now_s)).nonzero()
+        sweeps_s = of["due"][of["rank"] == SWEEP]
+        first_sweep_s = float(sweeps_s.min(initial=math.inf))
         for place in early.tolist():
-            if self._hurts_nobody(queries[place], now_s):
+            if self._drained_s(queries[place], now_s) < first_sweep_s:
                 yield self._admission(queries[place], snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
 
@@ -287,11 +289,10 @@ class Klink(Policy):
         ]
         return np.lexsort((self._slack_now(rows), -np.asarray(freed)))
 
-    def _hurts_nobody(self, query: QueryState, now_s: float) -> bool:
-        """Whether reading early ends before any sweep, also the query's own."""
+    def _drained_s(self, query: QueryState, now_s: float) -> float:
+        """When a drain that begins now would end; it must hold up no sweep, nor its own."""
         rows_s = _waiting_rows(query, now_s) * (query.metrics.batch_per_row_s or 0.0)
-        end_s = now_s + self._known[query.name].fixed_s + 2 * rows_s
-        return bool(np.all(self._now["due"][self._now["rank"] == SWEEP] > end_s))
+        return now_s + self._known[query.name].fixed_s + 2 * rows_s
 
     def _next_due_s(self, snapshot: Snapshot) -> float:
         """When the next of those that wait is due; those that could go now need a free slot."""

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from slackwater.core.model import Admission, QueryState, Snapshot
+from slackwater.core.model import Admission, QueryState, Schedule, Snapshot
 from slackwater.policies.base import Policy
 
 # A query is back at the gate a moment after its batch; its slot is kept free for so long.
@@ -25,6 +26,16 @@ class Streambox(Policy):
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
         self._chosen: dict[str, float] = {}  # query: the window end that it is to pass
+
+    def decide(self, snapshot: Snapshot) -> Schedule:
+        schedule = super().decide(snapshot)
+        frees_s = (
+            q.since_s + RETURN_S
+            for q in snapshot.queries
+            if q.name in self._chosen and q.phase == "idle"
+        )
+        times_s = [schedule.wake_at_s, *(at_s for at_s in frees_s if at_s > snapshot.now_s)]
+        return replace(schedule, wake_at_s=min(filter(None, times_s), default=None))
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
         self._forget_passed(snapshot)

@@ -71,6 +71,7 @@ class Calibrated(SweepEstimator):
 
     def _close_epoch(self, sweep_delay_s: float | None) -> None:
         if sweep_delay_s is not None:
+            self._stale |= not self._sees_sweeps
             self._sees_sweeps = True
             self._steer(self.estimate(), sweep_delay_s)
             self._add(sweep_delay_s)

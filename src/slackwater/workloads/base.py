@@ -62,7 +62,7 @@ class WindowGrid:
 class Workload(ABC):
     """One benchmark: traffic, a windowed query on it, and the truth about its results.
 
-    A member writes :attr:`events`, :meth:`_results` and :meth:`_truth_of`.
+    A member writes :attr:`_generator`, :meth:`_results` and :meth:`_truth_of`.
 
     Parameters
     ----------
@@ -86,8 +86,13 @@ class Workload(ABC):
 
     @property
     @abstractmethod
+    def _generator(self) -> type[Any]:
+        """The class of the payload generator."""
+
+    @cached_property
     def events(self) -> Any:
-        """The payload generator, as the feed has one and for the truth."""
+        """The payload generator, as the feed has one; for the truth."""
+        return self._generator(seed=self.traffic.seed, **self._arguments)
 
     @property
     def _arguments(self) -> dict[str, Any]:
@@ -117,10 +122,9 @@ class Workload(ABC):
         self, *, rows_per_batch: int | None = None, knob: str | Path | None = None
     ) -> FeedOptions:
         """The input stream as a feed."""
-        generator = type(self.events)
         return FeedOptions(
             traffic=self.traffic,
-            generator=f"{generator.__module__}:{generator.__qualname__}",
+            generator=f"{self._generator.__module__}:{self._generator.__qualname__}",
             arguments=json.dumps(self._arguments, sort_keys=True),
             rows_per_batch=rows_per_batch,
             knob=None if knob is None else str(Path(knob).absolute()),

@@ -59,6 +59,8 @@ class LinearRoad(Workload):
         Plays the reports of a file in the original format instead.
     crowd
         Cars in a window up to which a segment is free.
+    window_s, slide_s, phase_s
+        Of the sub-streams' windows.
     stopped_reports
         Reports from the same place, at speed zero, that make a car a stopped one.
     last_window_third
@@ -113,11 +115,9 @@ class LinearRoad(Workload):
         # So that a window ends with each of the earlier ones, which does not delay its results.
         return WindowGrid(size_us, slide_us, early.phase_us + early.size_us - size_us)
 
-    @cached_property
-    def events(self) -> LinearRoadCars | LinearRoadFile:
-        """The payload generator, for the truth."""
-        build = LinearRoadCars if self.file is None else LinearRoadFile
-        return build(seed=self.traffic.seed, **self._arguments)
+    @property
+    def _generator(self) -> type[LinearRoadCars | LinearRoadFile]:
+        return LinearRoadCars if self.file is None else LinearRoadFile
 
     @property
     def _arguments(self) -> dict[str, Any]:
@@ -173,15 +173,22 @@ class LinearRoad(Workload):
         """The rows of every window that ends in a stretch of time."""
         if self.variant != "tolls":
             return super().truth(after_us, until_us)
-        early_ends = self.windows.ends(after_us - self.last_windows.size_us, until_us)
-        earned = {end: self._true_tolls(self._reports(end)) for end in early_ends}
-        ends = self.window_ends(after_us, until_us)
-        return {end: self._added_up(end, earned) for end in ends}
+        return self._truth_of_tolls(self.window_ends(after_us, until_us))
 
     def _truth_of(self, end_us: int) -> Rows:
+        if self.variant == "tolls":
+            return self._truth_of_tolls([end_us])[end_us]
         reports = self._reports(end_us)
         accidents = self.variant == "accidents"
         return _rows(self._true_accidents(reports) if accidents else _true_statistics(reports))
+
+    def _truth_of_tolls(self, ends_us: list[int]) -> WindowRows:
+        """Several last windows share earlier ones, which are worked out once."""
+        if not ends_us:
+            return {}
+        early_ends = self.windows.ends(ends_us[0] - self.last_windows.size_us, ends_us[-1])
+        earned = {end: self._true_tolls(self._reports(end)) for end in early_ends}
+        return {end: self._added_up(end, earned) for end in ends_us}
 
     def _added_up(self, end_us: int, earned: Mapping[int, Mapping[int, Ints]]) -> Rows:
         """Rows of a last window: of the earlier windows whose last moment lies in it."""

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -95,11 +94,9 @@ class NycTaxi(Workload):
                 f"the areas along a side must lie between 1 and {CITY_CELLS}, not {self.areas}"
             )
 
-    @cached_property
-    def events(self) -> NycTaxiTrips | NycTaxiFile:
-        """The payload generator, for the truth."""
-        generator = NycTaxiTrips if self.file is None else NycTaxiFile
-        return generator(seed=self.traffic.seed, **self._arguments)
+    @property
+    def _generator(self) -> type[NycTaxiTrips | NycTaxiFile]:
+        return NycTaxiTrips if self.file is None else NycTaxiFile
 
     @property
     def _arguments(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -40,10 +39,9 @@ class Ysb(Workload):
     campaigns: int = 100
     ads_per_campaign: int = 10
 
-    @cached_property
-    def events(self) -> YsbEvents:
-        """The payload generator, for the truth."""
-        return YsbEvents(seed=self.traffic.seed, **self._arguments)
+    @property
+    def _generator(self) -> type[YsbEvents]:
+        return YsbEvents
 
     @property
     def _arguments(self) -> dict[str, int]:

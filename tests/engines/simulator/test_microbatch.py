@@ -4,7 +4,7 @@ import pytest
 
 from slackwater.bench.ideal import first_arrival_us
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
-from slackwater.engines.simulator.query import BatchCosts
+from slackwater.engines.simulator.query import BatchCosts, Execution, Result
 from tests.simulated import START_S, query, simulate
 
 POLICIES = ["spark", "fcfs", "klink"]
@@ -52,13 +52,12 @@ def test_rows_are_read_once() -> None:
 
 
 def test_a_limited_batch_leaves_the_rest() -> None:
-    each = query(1)
-    engine = simulate("fcfs", [each], 20, slots=1)[0]
-    execution = engine._executions["q1"]
-    before = execution.rows
+    execution = Execution(query(1))
     assert execution.begin(START_S + 40, row_limit=100) is not None
-    assert 0 < execution.rows - before <= 100
-    assert execution.observer.metrics.rows == before
+    assert 0 < execution.rows <= 100
+    execution.end(START_S + 41)
+    metrics = execution.observer.metrics
+    assert metrics.rows + (metrics.backlog_rows or 0) == execution.stream.arrived(START_S + 40)
 
 
 def test_the_same_again() -> None:
@@ -70,7 +69,7 @@ def test_the_same_again() -> None:
 def test_cores_are_never_busier_than_they_can_be() -> None:
     engine, _ = simulate("spark", [query(i, costs=BatchCosts(fixed_s=0.5)) for i in range(8)], 20)
     passed_s = engine.clock.now() - START_S
-    assert 0.9 * 2 * passed_s < engine.cores.busy_s <= 2 * passed_s + 1e-6
+    assert 0.9 * 2 * passed_s < engine.cores.busy_s <= 2 * passed_s + 1e-6  # nobody idles
 
 
 def test_klink_needs_two_batches_a_window_and_is_ahead_under_load() -> None:
@@ -80,6 +79,26 @@ def test_klink_needs_two_batches_a_window_and_is_ahead_under_load() -> None:
     batches = sum(state.metrics.batches for state in klink.collect(0.0).queries)
     assert batches < 2.5 * windows
     assert mean_latency_s(klink) < 0.8 * mean_latency_s(fcfs)
+
+
+def test_a_window_takes_two_batches_the_sweep_and_the_emit() -> None:
+    execution = Execution(query(0))
+    execution.begin(START_S + 1.0, None)
+    assert execution.end(START_S + 1.1) == []
+    end_s = execution.query.window.next_end(START_S)
+    assert execution.begin(end_s + 1.0, None) is not None  # reads past the end and the delay
+    assert execution.end(end_s + 1.1) == []
+    assert execution.begin(end_s + 1.2, row_limit=0) is not None  # runs with that watermark
+    assert execution.end(end_s + 1.3) == [Result("q0", end_s, end_s + 1.3)]
+    assert execution.begin(end_s + 1.4, row_limit=0) is None
+
+
+def test_a_batch_that_takes_longer_than_its_trigger_is_followed_at_once() -> None:
+    engine, _ = simulate("spark", [query(0, trigger_s=0.5, costs=BatchCosts(fixed_s=0.7))], 20)
+    ends = [at_s for at_s, _, phase in engine.log if phase == "idle"]
+    starts = [at_s for at_s, _, phase in engine.log if phase == "running"]
+    at_once = [start for end, start in zip(ends, starts[1:], strict=False) if start == end]
+    assert len(at_once) > len(ends) / 2
 
 
 def test_a_fixed_trigger_waits_for_its_time() -> None:

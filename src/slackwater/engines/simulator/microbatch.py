@@ -47,7 +47,7 @@ class MicroBatchEngine:
         self.cores = Cores(cores)
         self.results: list[Result] = []
         self.log: list[tuple[float, str, str]] = []  # when, who, what
-        self.longest_wait_s = 0.0
+        self._longest_wait_s = 0.0
         self._executions = {query.name: Execution(query) for query in queries}
         self._states = {query.name: QueryState(query.spec) for query in queries}
         self._fruitless: set[str] = set()  # those whose look found nothing
@@ -56,6 +56,12 @@ class MicroBatchEngine:
         self._number = 0  # keeps the order of equals
         for query in queries:
             self._later(query.traffic.start_s, "arrive", query.name)
+
+    @property
+    def longest_wait_s(self) -> float:
+        """At the gate, of any query so far."""
+        now_s = self.clock.now()
+        return max(self._longest_wait_s, *(s.waited_s(now_s) for s in self._states.values()))
 
     # -- driver ---------------------------------------------------------------------------------
 
@@ -80,8 +86,10 @@ class MicroBatchEngine:
 
     def enforce(self, schedule: Schedule) -> None:
         for admission in schedule.admissions:
-            if self._states[admission.query].phase == "waiting":
-                self._admit(admission.query, admission.row_limit)
+            phase = self._states[admission.query].phase
+            if phase != "waiting":
+                raise EngineError(f"{admission.query} was admitted while {phase}")
+            self._admit(admission.query, admission.row_limit)
 
     # -- what happens ---------------------------------------------------------------------------
 
@@ -92,7 +100,7 @@ class MicroBatchEngine:
 
     def _admit(self, name: str, row_limit: int | None) -> None:
         now_s, state = self.clock.now(), self._states[name]
-        self.longest_wait_s = max(self.longest_wait_s, state.waited_s(now_s))
+        self._longest_wait_s = max(self._longest_wait_s, state.waited_s(now_s))
         self._running += 1
         if self.gated and self._running > self.slots:
             raise EngineError(f"{self._running} batches at once, only {self.slots} allowed")
@@ -108,12 +116,12 @@ class MicroBatchEngine:
         again_s = now_s
         if name in self._fruitless:
             self._fruitless.discard(name)
-            again_s = now_s if self.gated else now_s + POLL_S
+            again_s = now_s + POLL_S
         else:
             self.results += self._executions[name].end(now_s)
-        trigger_s = self._query(name).trigger_s
-        if trigger_s is not None:
-            again_s = max(again_s, math.ceil(now_s / trigger_s) * trigger_s)
+        trigger_s, start_s = self._query(name).trigger_s, self._states[name].since_s
+        if trigger_s is not None:  # who took longer than that goes on at once
+            again_s = max(again_s, (start_s // trigger_s + 1) * trigger_s)
         self._running -= 1
         self._enter(name, "idle")
         self._later(again_s, "arrive", name)

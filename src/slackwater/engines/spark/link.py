@@ -120,10 +120,10 @@ class Link:
             if not data:
                 return
             for message in buffer.feed(data):
-                # A grant is as good as a beat.
-                lease_until_s = time.monotonic() + wire.LEASE_S
-                self._set_held(not message["open"])
-                if message["op"] == "grant":
+                lease_until_s = time.monotonic() + wire.LEASE_S  # a grant is as good as a beat
+                if message["op"] == "beat":
+                    self._set_held(not message["open"])
+                elif message["op"] == "grant":
                     self._on_grant(message)
 
     def _set_held(self, held: bool) -> None:

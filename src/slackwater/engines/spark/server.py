@@ -35,6 +35,12 @@ class _Client:
         self.buffer = LineBuffer()
         self.gated: set[str] = set()  # queries whose gate is at the other end
         self.told_s = 0.0  # when it last heard of us
+        self.beat_s = 0.0  # when it last heard a beat
+
+    @property
+    def beat_due_s(self) -> float:
+        """A grant renews the lease as well, but only a beat tells whether gates are to be open."""
+        return min(self.told_s + wire.BEAT_PERIOD_S, self.beat_s + wire.LEASE_S)
 
 
 class _Query:
@@ -149,7 +155,7 @@ class ControlServer:
         client = _Client(connection)
         self._clients.add(client)
         self._selector.register(connection, selectors.EVENT_READ, client)
-        self._tell(client, "beat", self.clock.now())
+        self._beat(self.clock.now())
 
     def _receive(self, client: _Client) -> bool:
         try:
@@ -222,24 +228,22 @@ class ControlServer:
         now_s = self.clock.now()
         state = query.state
         query.enter("running", now_s, admitted_s=now_s, admissions=state.admissions + 1)
-        if query.client is not None:
-            grant = {"query": state.name, "seq": query.seq, "rows": row_limit}
-            self._tell(query.client, "grant", now_s, grant)
+        client = query.client
+        if client is not None:
+            grant = {"op": "grant", "query": state.name, "seq": query.seq, "rows": row_limit}
+            self._send(client, grant)
+            client.told_s = now_s
+            if self._clients == {client}:  # as usual: it need not be woken for a beat so soon
+                self._next_beat_s = client.beat_due_s
 
     def _beat(self, now_s: float) -> None:
         """To all that have heard nothing for a while."""
         for client in list(self._clients):
-            if now_s >= client.told_s + wire.BEAT_PERIOD_S:
-                self._tell(client, "beat", now_s)
-        told_s = min((client.told_s for client in self._clients), default=now_s)
-        self._next_beat_s = told_s + wire.BEAT_PERIOD_S
-
-    def _tell(self, client: _Client, op: str, now_s: float, more: Message | None = None) -> None:
-        """Whatever gates are told renews their lease."""
-        self._send(client, {"op": op, "open": self.hold_nothing, **(more or {})})
-        client.told_s = now_s
-        if len(self._clients) == 1:  # as usual: it need not be woken for a beat before that
-            self._next_beat_s = now_s + wire.BEAT_PERIOD_S
+            if now_s >= client.beat_due_s:
+                self._send(client, {"op": "beat", "open": self.hold_nothing})
+                client.told_s = client.beat_s = now_s
+        due_s = (client.beat_due_s for client in self._clients)
+        self._next_beat_s = min(due_s, default=now_s + wire.BEAT_PERIOD_S)
 
     def _send(self, client: _Client, message: Message) -> None:
         try:

@@ -2,9 +2,9 @@
 
 A gate says ``spec`` (what a query is), ``arrive`` (it is at its gate), ``done`` (its batch has
 ended), ``gone`` (it has terminated) and ``progress`` (what Spark reported). The controller says
-``grant`` and, when it has said nothing for a moment, ``beat``: both renew the lease and say whether
-gates are to be open. A gate whose lease has run out opens itself. Anyone of the same user may
-``ask`` for the status or the last decisions.
+``grant`` and, when it has said nothing for a moment, ``beat``: both renew the lease, and a beat
+says whether gates are to be open. A gate whose lease has run out opens itself. Anyone of the same
+user may ``ask`` for the status or the last decisions.
 """
 
 import json
