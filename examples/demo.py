@@ -50,7 +50,7 @@ def watch(console: Console, fleet: Fleet, measurement: Measurement) -> tuple[Any
         while worker.is_alive():
             worker.join(timeout=0.5)
             status = fleet.status()
-            if any(query.phase != "stopped" for query in status.queries):
+            if all(query.phase != "stopped" for query in status.queries):
                 live.update(status.table())
             with contextlib.suppress(SlackwaterError):  # the controller has ended
                 decisions = fleet.explain(last=5) or decisions
@@ -70,7 +70,10 @@ def show(console: Console, result: dict[str, Any], decisions: list[dict[str, Any
         f"{latency['mean']:.2f} s, 99th percentile {latency['p99']:.2f} s; controller "
         f"{result['controller_cpu_s']:.2f} s of {result['cpu_s']:.1f} s CPU."
     )
-    console.print("Compare with plain Spark: .venv/bin/slackwater bench ysb --queries 6")
+    console.print(
+        "The JVM was cold and warms up for minutes. Compare with plain Spark (about 4 minutes): "
+        ".venv/bin/slackwater bench ysb --queries 6 --policies spark,klink"
+    )
 
 
 if __name__ == "__main__":

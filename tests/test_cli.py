@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -99,12 +100,25 @@ def test_no_java(tmp_path: Path) -> None:
     assert_one_line(done, "Java")
 
 
-def test_unknown_policy_for_bench(tmp_path: Path) -> None:
-    assert_one_line(slackwater(tmp_path, "bench", "ysb", "--policies", "klinc"), "unknown policy")
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--policies", "klinc", "unknown policy"),
+        ("--gate", "door", "--gate takes auto, clock, source, none, not 'door'"),
+        ("--controller", "cat", "--controller takes process, thread"),
+        ("--report", "/proc/nowhere/x", "cannot write the report to /proc/nowhere/x"),
+    ],
+)
+def test_wrong_options_of_bench(tmp_path: Path, option: str, value: str, expected: str) -> None:
+    assert_one_line(slackwater(tmp_path, "bench", "ysb", option, value), expected)
 
 
 def test_nobody_to_explain(tmp_path: Path) -> None:
     assert_one_line(slackwater(tmp_path, "explain"), "no fleet is running")
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "slackwater" / "other.sock"))
+        done = slackwater(tmp_path, "explain", "--fleet", "mine")
+    assert_one_line(done, "no fleet named 'mine' is running; these are: other")
 
 
 def test_help_teaches(tmp_path: Path) -> None:

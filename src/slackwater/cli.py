@@ -36,7 +36,7 @@ def run(
     policy: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark master instead of the file's.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but hold nothing.")] = False,
-    seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
 ) -> None:
     """Run the queries of a fleet file and show them live. Ctrl-C stops cleanly.
 
@@ -66,12 +66,16 @@ def explain(
 ) -> None:
     """Show the last decisions of a running fleet: which query, why, and who else waited.
 
+    A sweep reads the event that completes a window, an emit writes its result, a drain reads ahead.
+    Slack is how long the query could still wait; below zero its result is on its way already.
     "watermark due" is when the watermark that completes the window was expected, seen from the
     moment of the decision, with its interval; "cost" covers all batches that the result needs.
     """
     from slackwater.explain import decision_table
 
     found = wire.ask(_socket(fleet), "decisions", last=last, query=query)
+    if not found:
+        console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
     console.print(decision_table(found))
     write_json(json_file, found)
 
@@ -151,13 +155,15 @@ def main() -> None:
 
 
 def _socket(fleet: str | None) -> Path:
-    if fleet is not None:
-        return wire.socket_path(fleet)
     running = sorted(wire.runtime_dir().glob("*.sock"))
+    names = ", ".join(path.stem for path in running)
     if not running:
         raise UsageError("no fleet is running; start one with `slackwater run`")
+    if fleet is not None:
+        if wire.socket_path(fleet) not in running:
+            raise UsageError(f"no fleet named {fleet!r} is running; these are: {names}")
+        return wire.socket_path(fleet)
     if len(running) > 1:
-        names = ", ".join(path.stem for path in running)
         raise UsageError(f"running fleets: {names}; name one with --fleet")
     return running[0]
 

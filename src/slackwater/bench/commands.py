@@ -33,9 +33,11 @@ def _comparison(workload: str) -> Callable[..., None]:
             ),
         ] = "spark,spark-fair,spark-trigger,klink",
         queries: Annotated[str, typer.Option(help="How many; or several counts: 4,8,12.")] = "8",
-        seconds: Annotated[float, typer.Option(help="Measured time of a trial.")] = 30.0,
-        warmup: Annotated[float, typer.Option(help="Seconds before it that do not count.")] = 15.0,
-        repeat: Annotated[int, typer.Option(min=1)] = 1,
+        seconds: Annotated[float, typer.Option(min=1, help="Measured time of a trial.")] = 30.0,
+        warmup: Annotated[
+            float, typer.Option(min=0, help="Seconds before it that do not count.")
+        ] = 15.0,
+        repeat: Annotated[int, typer.Option(min=1, help="Rounds; arms alternate.")] = 1,
         rate: Annotated[
             str, typer.Option(help="Events/s of each query; steps:… or burst:…")
         ] = "1000",
@@ -47,11 +49,13 @@ def _comparison(workload: str) -> Callable[..., None]:
         ] = None,
         delays: Annotated[str, typer.Option(help="Network delays of events.")] = "uniform:0:300ms",
         aligned: Annotated[bool, typer.Option(help="All windows end together.")] = False,
-        campaigns: Annotated[int, typer.Option(min=1, help="Of ysb.")] = 100,
+        campaigns: Annotated[int, typer.Option(min=1, help="Groups of a ysb result.")] = 100,
         slots: Annotated[int | None, typer.Option(help="C; default: 1.5 for each core.")] = None,
         gate: Annotated[str, typer.Option(help="auto, clock, source or none.")] = "auto",
         controller: Annotated[str, typer.Option(help="process or thread.")] = "process",
-        shuffle_partitions: Annotated[int, typer.Option(min=1)] = 2,
+        shuffle_partitions: Annotated[
+            int, typer.Option(min=1, help="Spark's, the same for all arms.")
+        ] = 2,
         master: Annotated[str | None, typer.Option(help="Spark master; default local[*].")] = None,
         seed: Annotated[
             int, typer.Option(help="All phases, delays and events follow from it.")
@@ -78,6 +82,9 @@ def _comparison(workload: str) -> Callable[..., None]:
 
         parse_delays(delays)
         parse_rate(rate)
+        _one_of("--gate", gate, ("auto", "clock", "source", "none"))
+        _one_of("--controller", controller, ("process", "thread"))
+        _make_folder(report)
         base = Trial(
             policy="",
             workload=workload,
@@ -130,6 +137,7 @@ def estimators(
     """How often each estimator of the sweeping watermark is right, and how sharp. No Spark."""
     from slackwater.bench.estimators import measure, table
 
+    _make_folder(report)
     result = _with_status(
         lambda show: measure(epochs, rate, _texts(delays), _shares(confidence), seed, show)
     )
@@ -205,6 +213,20 @@ def _compare(
         raise SlackwaterError("some windows differ from the ground truth")
     if any(counted["emitted"] < counted["expected"] for counted in windows):
         raise SlackwaterError("some windows did not come before the time limit: overloaded")
+
+
+def _one_of(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f"{option} takes {', '.join(known)}, not {value!r}")
+
+
+def _make_folder(folder: Path | None) -> None:
+    """Before anything is measured, so that no result is lost for want of a place."""
+    try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write the report to {folder}: {error.strerror}") from error
 
 
 def _texts(text: str) -> list[str]:

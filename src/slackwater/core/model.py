@@ -29,6 +29,7 @@ class QueryMetrics:
     batches: int = 0  # micro-batches that ran
     rows: int = 0  # input rows of those
     backlog_rows: float | None = None  # arrived, not yet read
+    buffered_rows: float | None = None  # of these, in the engine's memory and not in the source
     arrival_rate: float | None = None  # rows per second that arrive
     service_rate: float | None = None  # rows per second while a batch runs
     batch_empty_s: float | None = None  # duration of a batch without rows
@@ -87,6 +88,7 @@ class Snapshot:
     slots: int  # C: micro-batches that may run at once
     queries: tuple[QueryState, ...] = ()
     memory: Memory | None = None  # of the engine; None: not known
+    cycle_s: float | None = None  # an admission ends after so long; None: with its micro-batch
 
     @cached_property
     def waiting(self) -> tuple[QueryState, ...]:

@@ -47,13 +47,15 @@ class Pressure:
 def freed_rows(query: QueryState, emits: bool) -> float:
     """Rows fewer in memory after one batch, p = sz × (1 − S); negative where there will be more.
 
-    A batch that emits lets go of the state of its windows. One that reads takes nothing out of
-    memory, since its input waits in the source: it adds what the query keeps of it.
+    A batch that emits lets go of the state of its windows. One that reads from a source adds what
+    the query keeps of it; one that takes events from a queue in memory frees the rest.
     """
     metrics = query.metrics
+    kept = min(1.0, (metrics.state_rows or 0) / metrics.rows) if metrics.rows else 1.0
+    if metrics.buffered_rows is not None:
+        return metrics.buffered_rows * (1 - kept)
     if emits:
         return float(metrics.state_rows or 0)
-    kept = min(1.0, (metrics.state_rows or 0) / metrics.rows) if metrics.rows else 1.0
     return -(metrics.backlog_rows or 0.0) * kept
 
 

@@ -1,5 +1,6 @@
 """What all policies share: the bound on admissions and the bound on waiting."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -34,12 +35,22 @@ class Policy(ABC):
         waiting = snapshot.waiting
         if not waiting or snapshot.free_slots == 0:
             return Schedule()
-        overdue, others, next_overdue_s = _split_overdue(waiting, snapshot.now_s)
+        overdue, next_overdue_s = self._find_overdue(snapshot)
+        overdue.sort(key=lambda query: (query.since_s + query.spec.max_wait_s, query.name))
         chosen = [self._overdue(q, snapshot) for q in islice(overdue, snapshot.free_slots)]
         room = snapshot.free_slots - len(chosen)
-        if room and others:
+        if room and len(overdue) < len(waiting):
+            served = {query.name for query in overdue}
+            others = [q for q in waiting if q.name not in served] if served else waiting
             chosen.extend(islice(self._rank(others, snapshot), room))
-        return Schedule(tuple(chosen), next_overdue_s)
+        return Schedule(tuple(chosen), next_overdue_s if math.isfinite(next_overdue_s) else None)
+
+    def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
+        """Those that have waited for too long, and when the first of the others will have."""
+        times_s = [overdue_s(query) for query in snapshot.waiting]
+        pairs = zip(snapshot.waiting, times_s, strict=True)
+        overdue = [query for query, at_s in pairs if at_s <= snapshot.now_s]
+        return overdue, min((at_s for at_s in times_s if at_s > snapshot.now_s), default=math.inf)
 
     def _overdue(self, query: QueryState, snapshot: Snapshot) -> Admission:
         """The admission of a query that has waited for too long."""
@@ -54,18 +65,3 @@ class Policy(ABC):
 def overdue_s(query: QueryState) -> float:
     """When a query that waits is served before all others."""
     return query.since_s + OVERDUE_SHARE * query.spec.max_wait_s
-
-
-def _split_overdue(
-    waiting: Sequence[QueryState], now_s: float
-) -> tuple[Sequence[QueryState], Sequence[QueryState], float | None]:
-    """Those to serve at once, the others, and when the first of these will be overdue."""
-    # overdue_s(), written out: there may be ten thousand.
-    at_s = [query.since_s + OVERDUE_SHARE * query.spec.max_wait_s for query in waiting]
-    next_s = min(at_s)
-    if next_s > now_s:  # nearly always
-        return [], waiting, next_s
-    overdue = [query for query, due_s in zip(waiting, at_s, strict=True) if due_s <= now_s]
-    others = [query for query, due_s in zip(waiting, at_s, strict=True) if due_s > now_s]
-    overdue.sort(key=lambda query: (query.since_s + query.spec.max_wait_s, query.name))
-    return overdue, others, min((due_s for due_s in at_s if due_s > now_s), default=None)

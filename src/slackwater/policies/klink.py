@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress, count
+from operator import is_not
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +34,16 @@ _ROW = np.dtype(
         ("priority", np.float64),
         ("since", np.float64),  # at the gate
         ("cost", np.float64),  # of all batches that the next result still needs
+        ("growth", np.float64),  # of that in a second, where input comes into memory by itself
+        ("told", np.float64),  # when the cost was that
         ("expected", np.float64),  # when the sweeping watermark arrives, on average
         ("due", np.float64),  # from when on the next batch finds something
         ("drain", np.float64),  # from when on it is worth while to read early
     ]
 )
 _NOBODY = np.array(
-    (False, math.inf, OTHER, 1.0, 0.0, UNKNOWN_COST_S, math.inf, math.inf, math.inf), _ROW
+    (False, math.inf, OTHER, 1.0, 0.0, UNKNOWN_COST_S, 0.0, 0.0, math.inf, math.inf, math.inf),
+    _ROW,
 )
 
 
@@ -124,8 +129,8 @@ class Klink(Policy):
         queries, seen = snapshot.queries, self._queries
         same_order = len(queries) == len(seen)
         if same_order:
-            pairs = enumerate(zip(queries, seen, strict=True))
-            places = [place for place, (query, before) in pairs if query is not before]
+            # What has not changed is the same object; of ten thousand that is quick to see.
+            places = list(compress(count(), map(is_not, queries, seen)))
             same_order = all(queries[place].name == seen[place].name for place in places)
         for query in (queries[place] for place in places) if same_order else queries:
             self._look_at(query)
@@ -202,6 +207,9 @@ class Klink(Policy):
         of = self._of[known.row]
         of["rank"], of["cost"], of["expected"], of["due"] = rank, cost_s, expected_s, due_s
         of["drain"] = _drain_s(known, query, due_s)
+        if metrics.buffered_rows is not None:
+            of["growth"] = (metrics.arrival_rate or 0.0) * (metrics.batch_per_row_s or 0.0)
+            of["told"] = metrics.batch_start_s or 0.0
 
     def _forget_all_but(self, names: set[str]) -> None:
         for name in self._known.keys() - names:
@@ -211,6 +219,13 @@ class Klink(Policy):
             self._free_rows.append(known.row)
 
     # -- whom to admit --------------------------------------------------------------------------
+
+    def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
+        waits, at_s = self._now["waits"], self._now["overdue"]
+        late = at_s <= snapshot.now_s
+        (places,) = (waits & late).nonzero()
+        next_s = float(at_s.min(where=waits & ~late, initial=math.inf))
+        return [snapshot.queries[place] for place in places.tolist()], next_s
 
     def _overdue(self, query: QueryState, snapshot: Snapshot) -> Admission:
         known = self._known[query.name]
@@ -224,7 +239,9 @@ class Klink(Policy):
         """Works on vectors: of ten thousand queries that wait only a few are looked at."""
         now_s, queries, of = snapshot.now_s, snapshot.queries, self._now
         waits = of["waits"] & (of["overdue"] > now_s)  # the overdue have their slots
-        (ready,) = (waits & (of["due"] <= now_s)).nonzero()
+        # Where work can be interrupted, starting early costs nothing.
+        due = waits if snapshot.cycle_s is not None else waits & (of["due"] <= now_s)
+        (ready,) = due.nonzero()
         if len(ready) > 1:
             ready = ready[
                 self._by_memory(ready) if self._short_of_memory else self._by_slack(ready)
@@ -232,7 +249,7 @@ class Klink(Policy):
         for place in ready.tolist():
             if self._is_settled(queries[place], now_s):
                 yield self._admission(queries[place], snapshot)
-        if self._short_of_memory or snapshot.running:
+        if self._short_of_memory or snapshot.running or snapshot.cycle_s is not None:
             return
         (early,) = (waits & (of["due"] > now_s) & (of["drain"] <= now_s)).nonzero()
         sweeps_s = of["due"][of["rank"] == SWEEP]
@@ -255,15 +272,19 @@ class Klink(Policy):
 
     def _slack_now(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """A sweep that is due counts as arrived when it was expected: age tells."""
+        of = self._of[rows]
         slacks = self._table.slacks(self._now_s, rows)
-        aged = self._of["expected"][rows] - self._now_s - self._of["cost"][rows]
-        due = (self._of["rank"][rows] == SWEEP) & (self._of["due"][rows] <= self._now_s)
-        return np.where(due, np.minimum(slacks, aged), slacks)
+        aged = of["expected"] - self._now_s - of["cost"]
+        due = (of["rank"] == SWEEP) & (of["due"] <= self._now_s)
+        grown = of["growth"] * (self._now_s - of["told"])
+        return np.where(due, np.minimum(slacks, aged), slacks) - grown
 
     def _slack_of(self, known: _Known) -> float:
         """The same for one query, without the vectors."""
         of = self._of[known.row]
+        grown_s = float(of["growth"]) * (self._now_s - float(of["told"]))
         rank, cost_s, expected_s = int(of["rank"]), float(of["cost"]), float(of["expected"])
+        cost_s += grown_s
         if rank == OTHER:
             return math.inf
         aged_s = expected_s - self._now_s - cost_s
@@ -370,8 +391,8 @@ def _cost_s(known: _Known, query: QueryState) -> float:
     """Of all batches that its next result still needs."""
     metrics = query.metrics
     emit_s = metrics.batch_empty_s or known.fixed_s
-    if known.epochs.stage == "emit":
-        return emit_s
+    if known.epochs.stage == "emit":  # what is in memory comes before its watermark
+        return emit_s + (metrics.buffered_rows or 0.0) * (metrics.batch_per_row_s or 0.0)
     sweep_s = known.fixed_s + (metrics.backlog_rows or 0.0) * (metrics.batch_per_row_s or 0.0)
     return sweep_s + emit_s if known.epochs.deadlines.output_mode == "append" else sweep_s
 

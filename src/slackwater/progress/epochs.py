@@ -101,7 +101,8 @@ class QueryEpochs:
     def _observe(self, metrics: QueryMetrics, before: QueryMetrics) -> None:
         """The lag of the frontier behind the batch's start has the sweep delay's distribution."""
         start_s = metrics.batch_start_s
-        self.behind = (metrics.backlog_rows or 0.0) > _shallow(metrics)
+        unread = (metrics.backlog_rows or 0.0) - (metrics.buffered_rows or 0.0)
+        self.behind = unread > _shallow(metrics)
         if start_s is None or self.behind:
             return  # the batch was not let read to the frontier
         self.last_read_s = start_s

@@ -27,7 +27,8 @@ def throughput(runs: Runs, palette: Palette) -> Plot | None:
         key="throughput",
         title="Throughput",
         caption="Events processed per second by the whole fleet, with 95 % confidence intervals. "
-        "More is better; equal where every policy keeps up.",
+        "More is better; equal where every policy keeps up. Above the offered rate: an arm that "
+        "makes up for what it fell behind in the warm-up.",
         label="events/s",
         figure=lambda run: run.throughput_eps,
         form=",.0f",

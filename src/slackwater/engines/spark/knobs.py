@@ -4,6 +4,7 @@ Whoever receives the grant writes the knob before the query goes on; the source 
 asks for its latest offset. A missing or broken file means "no limit": knobs fail open.
 """
 
+import contextlib
 import json
 import os
 import time
@@ -49,3 +50,5 @@ class Knobs:
         """Lift every limit."""
         for query in list(self._set):
             self.set_rows(query, None)
+        with contextlib.suppress(OSError):  # never made, or somebody's file is in it
+            self._folder.rmdir()

@@ -1,0 +1,32 @@
+"""What garbage collection takes from the cores, by how full the heap is."""
+
+from dataclasses import dataclass
+
+MOST = 0.9  # a share that is never exceeded: a collector gives up first
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """A heap with a tracing collector.
+
+    A collection walks through all that lives; one is needed whenever the free part has filled
+    up. So the cost of collecting grows with what lives ÷ what is free, and without bound.
+
+    >>> heap = Heap(total_bytes=24e9, limit_bytes=17.5e9, walked_bytes_per_s=8e9)
+    >>> round(heap.collecting(17.5e9, filled_bytes_per_s=0.8e9), 3)
+    0.269
+    >>> round(heap.collecting(6e9, filled_bytes_per_s=0.8e9), 3)
+    0.033
+    """
+
+    total_bytes: float = 24e9
+    limit_bytes: float = 17.5e9  # of queues and state; then sources are held back
+    walked_bytes_per_s: float = 8e9  # by all cores together
+
+    def collecting(self, live_bytes: float, filled_bytes_per_s: float) -> float:
+        """The share of all cores' time."""
+        free_bytes = self.total_bytes - live_bytes
+        if free_bytes <= 0:
+            return MOST
+        collections_per_s = filled_bytes_per_s / free_bytes
+        return min(MOST, collections_per_s * live_bytes / self.walked_bytes_per_s)
