@@ -217,10 +217,10 @@ def render(result: dict[str, Any]) -> str:
 def test_the_table_has_a_block_for_each_count_with_its_own_reference() -> None:
     means = {("spark", 4): 2.0, ("fcfs", 4): 1.0, ("spark", 8): 8.0, ("fcfs", 8): 2.0}
     run = Recorder(lambda trial: outcome(means[trial.policy, trial.queries]))
-    text = render(comparison("spark,fcfs", run, counts=[4, 8]).run())
-    cells = [line.split("│") for line in text.splitlines() if line.startswith("│")]
-    rows = [[cell.strip() for cell in line[1:9]] for line in cells]
-    assert [(row[0], row[1], row[2], row[7]) for row in rows] == [
+    grid = table(comparison("spark,fcfs", run, counts=[4, 8]).run())
+    shown = {"queries", "policy", "mean s", "mean ÷ first"}
+    columns = [column.cells for column in grid.columns if column.header in shown]
+    assert list(zip(*columns, strict=True)) == [
         ("4", "spark", "2.00", "1.00"),
         ("4", "fcfs", "1.00", "0.50"),
         ("8", "spark", "8.00", "1.00"),
