@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 from slackwater.core.model import Decision, Schedule, Snapshot
 from slackwater.core.protocols import Clock, Enforcer, EngineDriver, Policy
@@ -68,7 +69,8 @@ class Controller:
             return
         admitted = {admission.query for admission in schedule.admissions}
         states = {q.name: q for q in snapshot.waiting if q.name in admitted}
-        left = tuple(q.name for q in snapshot.waiting if q.name not in admitted)
+        others = (q.name for q in snapshot.waiting if q.name not in admitted)
+        left = tuple(islice(others, WAITING_KEPT))
         running = tuple(q.name for q in snapshot.running)
         for admission in schedule.admissions:
             state = states.get(admission.query)
@@ -81,7 +83,7 @@ class Controller:
                     query=admission.query,
                     reason=admission.reason,
                     waited_s=state.waited_s(snapshot.now_s),
-                    waiting=beside + left[: WAITING_KEPT - len(beside)],
+                    waiting=(beside + left)[:WAITING_KEPT],
                     running=running,
                     enforced=not self.dry_run,
                     figures=admission.figures,

@@ -61,7 +61,8 @@ class MicroBatchEngine:
     def longest_wait_s(self) -> float:
         """At the gate, of any query so far."""
         now_s = self.clock.now()
-        return max(self._longest_wait_s, *(s.waited_s(now_s) for s in self._states.values()))
+        waits_s = (state.waited_s(now_s) for state in self._states.values())
+        return max(self._longest_wait_s, max(waits_s, default=0.0))
 
     # -- driver ---------------------------------------------------------------------------------
 

@@ -119,8 +119,7 @@ class OperatorEngine:
         now_s = self.clock.now()
         self._take_in(now_s)
         before = self._done.copy()
-        shares = self._shares()
-        busy_s = self._process(shares)
+        busy_s = self._process()
         self.clock.advance_to(now_s + self.cycle_s)
         passed = self._done - before
         self._finish_marks(now_s, before[:, -1], passed[:, -1])
@@ -168,18 +167,20 @@ class OperatorEngine:
         base_s = self._next_end_s[place] + self._queries[place].delay_s
         return base_s + float(self._arrivals[place].draw(self._rng, 1)[0])
 
-    def _shares(self) -> Floats:
-        """Seconds on a core that each operator gets, before collections take their part."""
-        queued = self._done[:, :-1] - self._done[:, 1:]
-        wanted = queued * self._work_s
+    def _process(self) -> float:
+        """Let operators work; the time on cores that it took."""
+        self._collecting = self.heap.collecting(self._live_bytes(), self._filling)
+        efficiency = 1.0 - self._collecting
         if self.gated:
-            return np.broadcast_to(
-                np.where(self._admitted, self.cycle_s, 0.0)[:, None], wanted.shape
-            )
-        # Threads: whoever needs less than its part leaves the rest to the others.
+            return self._process_paths(self.cycle_s * efficiency)
+        return self._process_threads(self._shares() * efficiency)
+
+    def _shares(self) -> Floats:
+        """Seconds that each operator's thread gets of the cores."""
+        wanted = (self._done[:, :-1] - self._done[:, 1:]) * self._work_s
         left_s = self.slots * self.cycle_s
         shares: Floats = np.zeros(wanted.shape)
-        for _ in range(4):
+        for _ in range(4):  # whoever needs less than its part leaves the rest to the others
             open_ = (wanted - shares > 1e-12) & (shares < self.cycle_s)
             if left_s <= 1e-9 or not open_.any():
                 break
@@ -188,16 +189,6 @@ class OperatorEngine:
             shares += more
             left_s -= float(more.sum())
         return shares
-
-    def _process(self, shares: Floats) -> float:
-        """Let operators work; the time on cores that it took."""
-        efficiency = 1.0 - self.heap.collecting(self._live_bytes(), self._filling)
-        self._collecting = 1.0 - efficiency
-        return (
-            self._process_paths(self.cycle_s * efficiency)
-            if self.gated
-            else self._process_threads(shares * efficiency)
-        )
 
     def _process_threads(self, shares: Floats) -> float:
         done, work_s = self._done, self._work_s

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.core.errors import UsageError
-from slackwater.core.model import QuerySpec
-from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
+from slackwater.engines.simulator.windowed import WindowedQuery
 from slackwater.traffic import parse_delays
 
 
@@ -22,7 +21,7 @@ class Operator:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelineQuery:
+class PipelineQuery(WindowedQuery):
     """One query: a chain of operators, the last of which is a window with partial aggregates.
 
     Parameters
@@ -30,28 +29,18 @@ class PipelineQuery:
     rate, delays
         Events per second, and their network delays as :func:`slackwater.traffic.parse_delays`
         reads them.
-    window_s, slide_s, phase_s
-        Windows start at phase + n * slide; without a slide they tumble.
-    watermark_s
-        The watermark's delay; None: the largest network delay.
     event_bytes, state_bytes
         What a queued event and what the state of an open window take in memory.
     rows_out
         Of a window's result.
     """
 
-    name: str
     operators: tuple[Operator, ...]
     rate: float = 10_000.0
     delays: str = "uniform:0:300ms"
-    window_s: float = 3.0
-    slide_s: float | None = None
-    phase_s: float = 0.0
-    watermark_s: float | None = None
     event_bytes: float = 1000.0
     state_bytes: float = 100_000.0
     rows_out: int = 100
-    priority: float = 1.0
     max_wait_s: float = 60.0
 
     def __post_init__(self) -> None:
@@ -61,18 +50,6 @@ class PipelineQuery:
     @property
     def delay_s(self) -> float:
         return parse_delays(self.delays).max_s if self.watermark_s is None else self.watermark_s
-
-    @property
-    def window(self) -> Window:
-        slide_s = self.window_s if self.slide_s is None else self.slide_s
-        kind: WindowKind = "tumbling" if slide_s == self.window_s else "sliding"
-        return Window(kind, self.window_s, slide_s, self.phase_s)
-
-    @property
-    def spec(self) -> QuerySpec:
-        inputs = (InputStream("simulated", "event_time", self.delay_s),)
-        deadlines = Deadlines((self.window,), inputs)
-        return QuerySpec(self.name, self.priority, self.max_wait_s, deadlines)
 
     @cached_property
     def reach(self) -> NDArray[np.float64]:

@@ -3,9 +3,8 @@
 import math
 from dataclasses import dataclass, replace
 
-from slackwater.core.model import QuerySpec
-from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
 from slackwater.engines.simulator.stream import Stream
+from slackwater.engines.simulator.windowed import WindowedQuery
 from slackwater.metrics import Batch, BatchObserver
 from slackwater.traffic import Traffic
 
@@ -27,38 +26,18 @@ class BatchCosts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulatedQuery:
-    """One query: tumbling or sliding windows over one stream, results in append mode."""
+class SimulatedQuery(WindowedQuery):
+    """One query on micro-batches."""
 
-    name: str
     traffic: Traffic
-    window_s: float = 3.0
-    slide_s: float | None = None  # None: tumbling
-    phase_s: float = 0.0
-    watermark_s: float | None = None  # None: the largest delay
     costs: BatchCosts = BatchCosts()
-    priority: float = 1.0
-    max_wait_s: float = 10.0
     trigger_s: float | None = None  # a fixed interval; None: as fast as it goes
 
     @property
     def delay_s(self) -> float:
-        """Of the watermark, in whole milliseconds as Spark keeps it."""
+        """In whole milliseconds, as Spark keeps it."""
         delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
         return math.ceil(round(delay_s * 1e3, 3)) / 1e3
-
-    @property
-    def window(self) -> Window:
-        slide_s = self.window_s if self.slide_s is None else self.slide_s
-        kind: WindowKind = "tumbling" if slide_s == self.window_s else "sliding"
-        return Window(kind, self.window_s, slide_s, self.phase_s, "event_time")
-
-    @property
-    def spec(self) -> QuerySpec:
-        """As discovery would find it."""
-        inputs = (InputStream("simulated", "event_time", self.delay_s),)
-        deadlines = Deadlines((self.window,), inputs)
-        return QuerySpec(self.name, self.priority, self.max_wait_s, deadlines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,37 @@
+"""What simulated queries of all engines share: their windows, as discovery would find them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from slackwater.core.model import QuerySpec
+from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowedQuery(ABC):
+    """One query: tumbling or sliding windows over one stream, results in append mode."""
+
+    name: str
+    window_s: float = 3.0
+    slide_s: float | None = None  # None: tumbling
+    phase_s: float = 0.0  # windows start at phase + n * slide
+    watermark_s: float | None = None  # None: the largest delay
+    priority: float = 1.0
+    max_wait_s: float = 10.0
+
+    @property
+    @abstractmethod
+    def delay_s(self) -> float:
+        """Of the watermark."""
+
+    @property
+    def window(self) -> Window:
+        slide_s = self.window_s if self.slide_s is None else self.slide_s
+        kind: WindowKind = "tumbling" if slide_s == self.window_s else "sliding"
+        return Window(kind, self.window_s, slide_s, self.phase_s, "event_time")
+
+    @property
+    def spec(self) -> QuerySpec:
+        inputs = (InputStream("simulated", "event_time", self.delay_s),)
+        deadlines = Deadlines((self.window,), inputs)
+        return QuerySpec(self.name, self.priority, self.max_wait_s, deadlines)
