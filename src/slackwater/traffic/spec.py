@@ -1,5 +1,6 @@
 """Traffic as a user writes it down: a few texts and numbers, checked at once."""
 
+import math
 from dataclasses import dataclass
 
 from slackwater.core.errors import UsageError
@@ -38,6 +39,17 @@ class Traffic:
     def max_delay_s(self) -> float:
         """The largest network delay."""
         return parse_delays(self.delays).max_s
+
+    def watermark_ms(self, stated_s: float | None = None) -> int:
+        """A watermark's delay: as stated, else the largest network delay, so that no row is lost.
+
+        Upwards, because Spark keeps it in whole milliseconds.
+
+        >>> Traffic(start_s=0).watermark_ms(), Traffic(start_s=0).watermark_ms(0.0101)
+        (300, 11)
+        """
+        delay_s = self.max_delay_s if stated_s is None else stated_s
+        return math.ceil(round(delay_s * 1e3, 3))
 
     def timeline(self) -> Timeline:
         """The events themselves."""

@@ -1,7 +1,6 @@
 """What every workload offers: a query for Spark, and the results it must give."""
 
 import json
-import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -114,9 +113,8 @@ class Workload(ABC):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark's delay; upwards, because Spark keeps it in whole milliseconds."""
-        delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
-        return math.ceil(round(delay_s * 1e3, 3))
+        """The watermark's delay."""
+        return self.traffic.watermark_ms(self.watermark_s)
 
     def feed_options(
         self, *, rows_per_batch: int | None = None, knob: str | Path | None = None

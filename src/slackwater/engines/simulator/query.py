@@ -1,6 +1,5 @@
 """A streaming query in the simulator: what it reads, what a batch costs, and how far it is."""
 
-import math
 from dataclasses import dataclass, replace
 
 from slackwater.engines.simulator.stream import Stream
@@ -35,9 +34,7 @@ class SimulatedQuery(WindowedQuery):
 
     @property
     def delay_s(self) -> float:
-        """In whole milliseconds, as Spark keeps it."""
-        delay_s = self.traffic.max_delay_s if self.watermark_s is None else self.watermark_s
-        return math.ceil(round(delay_s * 1e3, 3)) / 1e3
+        return self.traffic.watermark_ms(self.watermark_s) / 1e3
 
 
 @dataclass(frozen=True, slots=True)
