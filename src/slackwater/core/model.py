@@ -92,11 +92,11 @@ class Snapshot:
 
     @cached_property
     def waiting(self) -> tuple[QueryState, ...]:
-        return tuple(q for q in self.queries if q.phase == "waiting")
+        return tuple([q for q in self.queries if q.phase == "waiting"])
 
     @cached_property
     def running(self) -> tuple[QueryState, ...]:
-        return tuple(q for q in self.queries if q.phase == "running")
+        return tuple([q for q in self.queries if q.phase == "running"])
 
     @property
     def free_slots(self) -> int:

@@ -26,7 +26,8 @@ from slackwater.engines.spark.wire import Message
 
 log = logging.getLogger("slackwater.fleet")
 
-MEMORY_PERIOD_S = 1.0
+MEMORY_PERIOD_S = 1.0  # along with an arrival, which costs the controller nothing more
+MEMORY_ALONE_S = 2.0  # and by itself when there are none
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 
 
@@ -80,7 +81,7 @@ class Agent:
         self._specs: dict[str, QuerySpec] = {}
         self._closed = threading.Event()
         self._heap = Heap(spark)
-        self._next_memory_s = 0.0
+        self._memory_told_s = 0.0
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
@@ -172,7 +173,7 @@ class Agent:
         while not self._closed.is_set():
             report = self._reports.poll(500, self._milliseconds)
             try:
-                self._tell_memory()
+                self.link.send(*self._memory(MEMORY_ALONE_S))
                 if report is None:
                     continue
                 if isinstance(report, str):
@@ -183,15 +184,17 @@ class Agent:
             except Exception:
                 log.exception("a report of Spark could not be handled; going on")
 
-    def _tell_memory(self) -> None:
+    def _memory(self, period_s: float) -> list[Message]:
+        """The state of the heap, if it was last told so long ago."""
         now_s = time.monotonic()
-        if now_s < self._next_memory_s:
-            return
-        self._next_memory_s = now_s + MEMORY_PERIOD_S
+        if now_s < self._memory_told_s + period_s:
+            return []
+        self._memory_told_s = now_s
         try:
-            self.link.send(self._heap.message())
+            return [self._heap.message()]
         except Exception as error:  # must not cost the report that is in hand
             log.info("the heap cannot be read: %s", error)
+            return []
 
     def _on_gate(self, what: str, name: str) -> None:
         if what == "done":
@@ -212,10 +215,11 @@ class Agent:
             self._tell_arrival(name, held)
 
     def _tell_arrival(self, name: str, held: Held) -> None:
-        """All in one message: a decision between two of them would mix old and new."""
+        """All at once: a decision between two messages would mix old and new."""
         progress = held.peek.progress()
         whole_ms, inputs_ms = held.peek.watermarks_ms()
         self.link.send(
+            *self._memory(MEMORY_PERIOD_S),
             {
                 "op": "arrive",
                 "query": name,
@@ -223,7 +227,7 @@ class Agent:
                 "progress": slim(progress) if progress is not None else None,
                 "watermark_ms": whole_ms,
                 "input_watermarks_ms": inputs_ms,
-            }
+            },
         )
 
     def _on_event(self, jevent: JavaObject) -> None:

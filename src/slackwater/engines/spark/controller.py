@@ -5,7 +5,6 @@ input and runs until that is closed, so that it never outlives the driver that s
 no Spark: nothing here imports it.
 """
 
-import gc
 import json
 import logging
 import select
@@ -22,6 +21,7 @@ from slackwater import policies
 from slackwater.core.clock import RealClock
 from slackwater.core.controller import Controller
 from slackwater.core.cpu import process_cpu_s, thread_cpu_s
+from slackwater.core.garbage import collect_seldom
 from slackwater.engines.spark.server import ControlServer
 from slackwater.engines.spark.wire import Message
 
@@ -117,8 +117,7 @@ def main() -> None:
         next_look_s = time.monotonic() + LOOK_PERIOD_S
         return bool(select.select([sys.stdin], [], [], 0)[0])
 
-    gc.freeze()  # collections need not walk through all loaded modules
-    gc.set_threshold(20_000)  # and are seldom needed: what comes over the wire has no cycles
+    collect_seldom()
     service.run(driver_is_gone)
 
 

@@ -55,13 +55,13 @@ class Link:
     def wait_held(self, timeout_s: float) -> bool:
         return self._held.wait(timeout_s)
 
-    def send(self, message: Message) -> None:
+    def send(self, *messages: Message) -> None:
         """Best effort: when the controller is not there, gates are open and nothing is owed."""
         with self._sending:
-            if self._connection is None:
+            if self._connection is None or not messages:
                 return
             try:
-                self._connection.sendall(wire.encode(message))
+                self._connection.sendall(b"".join(map(wire.encode, messages)))
             except OSError:
                 # Perhaps half a message went out: this connection is of no more use.
                 self._connection.close()

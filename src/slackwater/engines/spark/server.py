@@ -230,24 +230,29 @@ class ControlServer:
         query.enter("running", now_s, admitted_s=now_s, admissions=state.admissions + 1)
         client = query.client
         if client is not None:
-            grant = {"op": "grant", "query": state.name, "seq": query.seq, "rows": row_limit}
-            self._send(client, grant)
+            messages = [{"op": "grant", "query": state.name, "seq": query.seq, "rows": row_limit}]
             client.told_s = now_s
-            if self._clients == {client}:  # as usual: it need not be woken for a beat so soon
+            if now_s >= client.beat_s + wire.LEASE_S / 2:  # so that nobody wakes for a beat alone
+                messages.append(self._beat_message(client, now_s))
+            self._send(client, *messages)
+            if self._clients == {client}:  # as usual
                 self._next_beat_s = client.beat_due_s
 
     def _beat(self, now_s: float) -> None:
         """To all that have heard nothing for a while."""
         for client in list(self._clients):
             if now_s >= client.beat_due_s:
-                self._send(client, {"op": "beat", "open": self.hold_nothing})
-                client.told_s = client.beat_s = now_s
+                self._send(client, self._beat_message(client, now_s))
         due_s = (client.beat_due_s for client in self._clients)
         self._next_beat_s = min(due_s, default=now_s + wire.BEAT_PERIOD_S)
 
-    def _send(self, client: _Client, message: Message) -> None:
+    def _beat_message(self, client: _Client, now_s: float) -> Message:
+        client.told_s = client.beat_s = now_s
+        return {"op": "beat", "open": self.hold_nothing}
+
+    def _send(self, client: _Client, *messages: Message) -> None:
         try:
-            client.connection.sendall(wire.encode(message))
+            client.connection.sendall(b"".join(map(wire.encode, messages)))
         except OSError as error:
             log.warning("connection dropped: %s", error)
             self._drop(client)
