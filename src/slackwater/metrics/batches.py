@@ -1,6 +1,7 @@
 """What micro-batches show of a query, whichever engine ran them."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from slackwater.core.model import QueryMetrics
 from slackwater.metrics.online import BatchCost, Moments, Smoothed
@@ -22,6 +23,13 @@ class Batch:
     state_bytes: int | None = None
 
 
+class Coming(NamedTuple):
+    """What the engine says of the next batch; not every one does."""
+
+    watermark_s: float | None = None
+    of_inputs_s: tuple[float, ...] = ()  # that it is made of
+
+
 class BatchObserver:
     """Watches one query, batch by batch.
 
@@ -40,9 +48,13 @@ class BatchObserver:
         self._frontier_lag = Moments()
         self._max_event_s: float | None = None
         self._last_arrived: tuple[float, float] | None = None  # when, rows arrived in all
+        self._coming = Coming()
         self.metrics = QueryMetrics()
 
-    def update(self, batch: Batch) -> QueryMetrics:
+    def update(self, batch: Batch, coming: Coming | None = None) -> QueryMetrics:
+        """Take a batch, and where the engine tells it the watermark that comes after it."""
+        coming = self._coming if coming is None else coming
+        self._coming = coming
         self._batches += 1
         self._rows_read += batch.rows
         if batch.rows:  # the first row already costs: a source is read and its rows are moved
@@ -71,18 +83,23 @@ class BatchObserver:
             frontier_lag_std_s=self._frontier_lag.std,
             max_event_s=self._max_event_s,
             watermark_s=batch.watermark_s,
-            next_watermark_s=self.metrics.next_watermark_s,
-            input_watermarks_s=self.metrics.input_watermarks_s,
+            next_watermark_s=coming.watermark_s,
+            input_watermarks_s=coming.of_inputs_s,
             state_rows=batch.state_rows,
             state_bytes=batch.state_bytes,
         )
         return self.metrics
 
-    def coming(self, watermark_s: float | None, of_inputs_s: tuple[float, ...] = ()) -> None:
-        """Take what the engine says the next batch's watermark will be (not every one does)."""
-        self.metrics = replace(
-            self.metrics, next_watermark_s=watermark_s, input_watermarks_s=of_inputs_s
-        )
+    def expect(self, coming: Coming) -> QueryMetrics:
+        """Take a watermark that comes though no batch has run."""
+        if coming != self._coming:
+            self._coming = coming
+            self.metrics = replace(
+                self.metrics,
+                next_watermark_s=coming.watermark_s,
+                input_watermarks_s=coming.of_inputs_s,
+            )
+        return self.metrics
 
     def _selectivity(self) -> float | None:
         if self._rows_written is None or self._rows_read == 0:

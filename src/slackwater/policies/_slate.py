@@ -1,12 +1,12 @@
-"""What Klink knows of all queries, as columns: a decision over thousands takes few operations."""
+"""What Klink knows of all queries that wait, and in which order it would serve them."""
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Places = NDArray[np.intp]
+MANY = 64  # queries from which on whole-array operations are cheaper than a loop
 
 
 class Entry(NamedTuple):
@@ -23,18 +23,85 @@ class Entry(NamedTuple):
     told_s: float = 0.0  # when the cost was known
 
 
+class Slate(Protocol):
+    """Entries by place: the one that a query has in the snapshot."""
+
+    def write(self, place: int, entry: Entry) -> None: ...
+
+    def next_s(self, after_s: float = -math.inf) -> float:
+        """The first of all times after this one."""
+
+    def overdue(self, now_s: float) -> list[int]: ...
+
+    def due(self, now_s: float) -> list[int]:
+        """Those whose batch would find something, without the overdue.
+
+        In order: by rank, then the important, then the urgent, then those that waited longest.
+        """
+
+    def to_drain(self, now_s: float) -> list[int]:
+        """Those that could read early and are neither due nor overdue."""
+
+    def first_due_s(self, rank: int) -> float: ...
+
+
+class ShortSlate(Slate):
+    """A loop over a few queries: a process that wakes for a moment has no caches warm, and then
+    every whole-array operation takes as long as a hundred steps of a loop.
+
+    >>> slate = ShortSlate()
+    >>> slate.write(0, Entry(overdue_s=9.0, due_s=4.0, since_s=1.0, urgency_s=4.0, rank=1))
+    >>> slate.write(1, Entry(overdue_s=9.0, due_s=3.0, since_s=2.0, urgency_s=3.5, rank=1))
+    >>> slate.due(5.0), slate.due(3.5), slate.next_s(3.5)
+    ([1, 0], [1], 4.0)
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+
+    def write(self, place: int, entry: Entry) -> None:
+        while place >= len(self._entries):
+            self._entries.append(Entry())
+        self._entries[place] = entry
+
+    def next_s(self, after_s: float = -math.inf) -> float:
+        next_s = math.inf
+        for overdue_s, due_s, drain_s, *_ in self._entries:
+            if after_s < overdue_s < next_s:
+                next_s = overdue_s
+            if after_s < due_s < next_s:
+                next_s = due_s
+            if after_s < drain_s < next_s:
+                next_s = drain_s
+        return next_s
+
+    def overdue(self, now_s: float) -> list[int]:
+        return [place for place, one in enumerate(self._entries) if one.overdue_s <= now_s]
+
+    def due(self, now_s: float) -> list[int]:
+        keys = [
+            (one.rank, one.lowness, one.urgency_s, one.since_s, place)
+            for place, one in enumerate(self._entries)
+            if one.due_s <= now_s < one.overdue_s
+        ]
+        return [key[-1] for key in sorted(keys)]
+
+    def to_drain(self, now_s: float) -> list[int]:
+        return [
+            place
+            for place, one in enumerate(self._entries)
+            if one.drain_s <= now_s < min(one.due_s, one.overdue_s)
+        ]
+
+    def first_due_s(self, rank: int) -> float:
+        return min((one.due_s for one in self._entries if one.rank == rank), default=math.inf)
+
+
 _OVERDUE, _DUE, _DRAIN, _SINCE, _URGENCY, _LOWNESS, _RANK, _GROWTH, _TOLD = range(9)
 
 
-class Slate:
-    """Entries by place: the one that a query has in the snapshot.
-
-    >>> slate = Slate()
-    >>> slate.write(0, Entry(overdue_s=9.0, due_s=4.0, since_s=1.0, urgency_s=4.0, rank=1))
-    >>> slate.write(1, Entry(overdue_s=9.0, due_s=3.0, since_s=2.0, urgency_s=3.5, rank=1))
-    >>> slate.in_order(slate.due(5.0)).tolist(), slate.due(3.5).tolist(), slate.next_s(3.5)
-    ([1, 0], [1], 4.0)
-    """
+class LongSlate(Slate):
+    """The same as columns: a decision over thousands takes a few operations on whole arrays."""
 
     def __init__(self) -> None:
         self._columns = np.empty((len(Entry._fields), 0))
@@ -46,61 +113,50 @@ class Slate:
         self._used[:, place] = entry
 
     def next_s(self, after_s: float = -math.inf) -> float:
-        """The first of all times after this one."""
         times = self._used[: _DRAIN + 1]
-        if after_s == -math.inf:
-            return float(times.min(initial=math.inf))
         return float(times.min(where=times > after_s, initial=math.inf))
 
-    def overdue(self, now_s: float) -> Places:
-        return _places(self._used[_OVERDUE] <= now_s)
+    def overdue(self, now_s: float) -> list[int]:
+        return _list(_places(self._used[_OVERDUE] <= now_s))
 
-    def waiting(self, now_s: float) -> Places:
-        """All at the gate, but for the overdue."""
-        return _places((self._used[_SINCE] < math.inf) & (self._used[_OVERDUE] > now_s))
+    def due(self, now_s: float) -> list[int]:
+        places = _places((self._used[_DUE] <= now_s) & (self._used[_OVERDUE] > now_s))
+        return _list(places[np.lexsort(self._used[_SINCE : _RANK + 1, places])])
 
-    def due(self, now_s: float) -> Places:
-        """Those whose batch would find something, but for the overdue."""
-        return _places((self._used[_DUE] <= now_s) & (self._used[_OVERDUE] > now_s))
-
-    def to_drain(self, now_s: float) -> Places:
-        """Those that could read early and are neither due nor overdue."""
+    def to_drain(self, now_s: float) -> list[int]:
         drain = self._used[_DRAIN] <= now_s
-        return _places(drain & (self._used[: _DUE + 1].min(axis=0) > now_s))
+        return _list(_places(drain & (self._used[: _DUE + 1].min(axis=0) > now_s)))
 
     def first_due_s(self, rank: int) -> float:
         column = self._used[_DUE]
         return float(column.min(where=self._used[_RANK] == rank, initial=math.inf))
 
-    def in_order(self, places: Places) -> Places:
-        """By rank, then the important, then the urgent, then those that have waited longest."""
-        if len(places) < 2:
-            return places
-        keys = self._used[_SINCE : _RANK + 1, places]
-        since, urgency = keys[0], keys[1]
-        keys[1] = np.where(np.isfinite(urgency), urgency, since)
-        return places[np.lexsort(keys)]
+    def by_slack(self, slacks: NDArray[np.float64], now_s: float) -> list[int]:
+        """All that wait, in the order of slacks of this moment (by place), without the overdue.
 
-    def in_order_of(self, slacks: NDArray[np.float64], places: Places, now_s: float) -> Places:
-        """The same with slacks of this moment, where costs grow while a query waits."""
+        Where costs grow while a query waits and starting early costs nothing.
+        """
+        places = _places((self._used[_SINCE] < math.inf) & (self._used[_OVERDUE] > now_s))
         since, urgency, lowness, rank, growth, told = self._used[_SINCE:, places]
-        late = self._used[_DUE, places] <= now_s
-        slacks = np.where(late, np.minimum(slacks, urgency - now_s), slacks)
+        slacks = slacks[places]
+        due = self._used[_DUE, places] <= now_s
+        slacks = np.where(due, np.minimum(slacks, urgency - now_s), slacks)
         slacks = np.where(np.isfinite(slacks), slacks - growth * (now_s - told), since)
-        return places[np.lexsort((since, slacks, lowness, rank))]
-
-    def by_freed(self, freed: list[float], places: Places) -> Places:
-        """Those that free most first, ties by urgency."""
-        return places[np.lexsort((self._used[_URGENCY, places], -np.asarray(freed)))]
+        return _list(places[np.lexsort((since, slacks, lowness, rank))])
 
     def _reserve(self, places: int) -> None:
         room = self._columns.shape[1]
         if places > room:
-            more = np.repeat(np.array([Entry()]).T, max(16, places, 2 * room) - room, axis=1)
+            more = np.repeat(np.array([Entry()]).T, max(MANY, places, 2 * room) - room, axis=1)
             self._columns = np.concatenate((self._columns, more), axis=1)
         self._used = self._columns[:, :places]
 
 
-def _places(where: NDArray[np.bool_]) -> Places:
+def _places(where: NDArray[np.bool_]) -> NDArray[np.intp]:
     (places,) = where.nonzero()
     return places
+
+
+def _list(places: NDArray[np.intp]) -> list[int]:
+    found: list[int] = places.tolist()
+    return found

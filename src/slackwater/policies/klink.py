@@ -12,7 +12,7 @@ from slackwater.core.errors import UsageError
 from slackwater.core.model import Admission, Figures, QueryState, Schedule, Snapshot
 from slackwater.core.windows import Deadlines
 from slackwater.policies import _memory
-from slackwater.policies._slate import Entry, Places, Slate
+from slackwater.policies._slate import MANY, Entry, LongSlate, ShortSlate, Slate
 from slackwater.policies.base import Policy, overdue_s
 from slackwater.progress.base import SweepDelay
 from slackwater.progress.epochs import RETRY_S, QueryEpochs
@@ -90,7 +90,7 @@ class Klink(Policy):
         self._estimator = partial(progress.load, estimator, history=history, confidence=confidence)
         self._estimator()  # a wrong name fails here
         self._known: dict[str, _Known] = {}
-        self._slate = Slate()
+        self._slate: Slate = ShortSlate()
         self._table = SlackTable()  # where work can be interrupted; else urgency says as much
         self._interruptible = False
         self._queries: tuple[QueryState, ...] = ()  # of the last look
@@ -117,10 +117,12 @@ class Klink(Policy):
         """Take in what has changed since the last look: few of perhaps many."""
         queries, seen = snapshot.queries, self._queries
         self._now_s, self._interruptible = snapshot.now_s, snapshot.cycle_s is not None
+        slate = LongSlate if self._interruptible or len(queries) >= MANY else ShortSlate
         # What has not changed is the same object; of ten thousand that is quick to see.
         places = list(compress(count(), map(is_not, queries, seen)))
-        if len(queries) < len(seen) or any(queries[p].name != seen[p].name for p in places):
-            self._begin_anew(queries)
+        others = len(queries) < len(seen) or any(queries[p].name != seen[p].name for p in places)
+        if others or type(self._slate) is not slate:
+            self._begin_anew(queries, slate())
             places = list(range(len(queries)))
         else:
             places += range(len(seen), len(queries))
@@ -132,10 +134,10 @@ class Klink(Policy):
                 snapshot.now_s, snapshot.memory, self._least_slack_s
             )
 
-    def _begin_anew(self, queries: Sequence[QueryState]) -> None:
-        """Some went, or their order is another: everyone has a new place."""
+    def _begin_anew(self, queries: Sequence[QueryState], slate: Slate) -> None:
+        """Some went, their order is another, or few have become many: everyone's place is new."""
         known = {q.name: self._known[q.name] for q in queries if q.name in self._known}
-        self._known, self._slate, self._table = known, Slate(), SlackTable()
+        self._known, self._slate, self._table = known, slate, SlackTable()
         for one in known.values():
             one.seen = (None, one.seen[1])  # so that its row of the table is written
 
@@ -160,7 +162,7 @@ class Klink(Policy):
             max(known.due_s, from_s),
             max(known.drain_s, from_s),
             query.since_s,
-            known.urgency_s,
+            known.urgency_s if known.rank != OTHER else query.since_s,
             -query.spec.priority,
             known.rank,
             (metrics.arrival_rate or 0.0) * (metrics.batch_per_row_s or 0.0) if grows else 0.0,
@@ -217,7 +219,7 @@ class Klink(Policy):
     # -- whom to admit --------------------------------------------------------------------------
 
     def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
-        places = self._slate.overdue(snapshot.now_s).tolist()
+        places = self._slate.overdue(snapshot.now_s)
         return [snapshot.queries[place] for place in places], math.inf  # decide() knows the next
 
     def _overdue(self, query: QueryState, snapshot: Snapshot) -> Admission:
@@ -230,28 +232,27 @@ class Klink(Policy):
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
         """Works on vectors: of ten thousand queries that wait only a few are looked at."""
-        for place in self._ready(snapshot.now_s).tolist():
+        for place in self._ready(snapshot.now_s):
             yield self._admission(snapshot.queries[place], snapshot)
         if self._short_of_memory or snapshot.running or self._interruptible:
             return
         first_sweep_s = self._slate.first_due_s(SWEEP)
-        for place in self._slate.to_drain(snapshot.now_s).tolist():
+        for place in self._slate.to_drain(snapshot.now_s):
             if self._drained_s(snapshot.queries[place], snapshot.now_s) < first_sweep_s:
                 yield self._admission(snapshot.queries[place], snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
 
-    def _ready(self, now_s: float) -> Places:
+    def _ready(self, now_s: float) -> list[int]:
         """Those that can go now, in the order in which they should."""
-        # Where work can be interrupted, starting early costs nothing.
-        slate = self._slate
-        ready = slate.waiting(now_s) if self._interruptible else slate.due(now_s)
-        if self._short_of_memory:
-            queries = [self._queries[place] for place in ready.tolist()]
-            emits = [self._known[query.name].rank == EMIT for query in queries]
-            return slate.by_freed(list(map(_memory.freed_rows, queries, emits)), ready)
-        if self._interruptible:
-            return slate.in_order_of(self._table.slacks(now_s, ready), ready, now_s)
-        return slate.in_order(ready)
+        if isinstance(self._slate, LongSlate) and self._interruptible:
+            ready = self._slate.by_slack(self._table.slacks(now_s), now_s)
+        else:
+            ready = self._slate.due(now_s)
+        return sorted(ready, key=self._freed, reverse=True) if self._short_of_memory else ready
+
+    def _freed(self, place: int) -> float:
+        query = self._queries[place]
+        return _memory.freed_rows(query, self._known[query.name].rank == EMIT)
 
     def _least_slack_s(self) -> float:
         least_s = min(map(self._slack_s, self._known.values()), default=math.inf)

@@ -89,10 +89,10 @@ class QueryEpochs:
         return max(self.base_s + wait_s, last_try_s + pause_s)
 
     def _wait_s(self, waste_s: float) -> float:
-        """The best wait, worked out anew only when the waste has changed by a tenth."""
+        """The best wait, worked out anew only when the waste has changed by a third."""
         if self.arrival is None:
             return 0.0
-        if self._best_wait is None or not 0.9 < waste_s / self._best_wait[0] < 1.1:
+        if self._best_wait is None or not 0.7 < waste_s / self._best_wait[0] < 1.4:
             # Who comes too early loses a batch and has still to wait for the arrival.
             loss_s = waste_s + max(0.0, self.arrival.mean_s)
             self._best_wait = max(waste_s, 1e-6), self.arrival.best_wait(loss_s)

@@ -1,5 +1,9 @@
 """The newest values of a stream, in the order of time and in the order of size."""
 
+from bisect import bisect_left, insort
+from collections import deque
+from itertools import islice
+
 import numpy as np
 
 from slackwater.progress.base import Floats
@@ -8,8 +12,9 @@ from slackwater.progress.base import Floats
 class RecentSample:
     """The last ``capacity`` values.
 
-    Adding one shifts a part of an array of constant length: constant time, however long the
-    stream is.
+    Adding one shifts a part of a list of constant length: constant time, however long the stream
+    is. Lists, because values come one by one and seldom: each whole-array operation would cost
+    more than the shift.
 
     >>> sample = RecentSample(3)
     >>> for value in (5.0, 1.0, 4.0, 2.0):
@@ -19,41 +24,30 @@ class RecentSample:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._ring = np.empty(capacity)
-        self._ascending = np.empty(capacity)
-        self._size = 0
-        self._next = 0  # place in the ring of the next value
+        self._by_time: deque[float] = deque(maxlen=capacity)
+        self._by_size: list[float] = []
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._by_size)
 
     @property
     def ascending(self) -> Floats:
         """A copy, smallest first."""
-        return self._ascending[: self._size].copy()
+        return np.array(self._by_size)
 
     def newest(self, count: int) -> Floats:
         """A copy of the last values, oldest of them first."""
-        places = np.arange(self._next - min(count, self._size), self._next)
-        return self._ring[places % len(self._ring)]
+        first = max(0, len(self._by_time) - count)
+        return np.array(list(islice(self._by_time, first, None)))
 
     def add(self, value: float) -> None:
-        if self._size == len(self._ring):
-            self._remove(float(self._ring[self._next]))
-        self._ring[self._next] = value
-        self._next = (self._next + 1) % len(self._ring)
-        place = int(np.searchsorted(self._ascending[: self._size], value))
-        self._ascending[place + 1 : self._size + 1] = self._ascending[place : self._size]
-        self._ascending[place] = value
-        self._size += 1
+        if len(self._by_time) == self._by_time.maxlen:
+            del self._by_size[bisect_left(self._by_size, self._by_time[0])]
+        self._by_time.append(value)
+        insort(self._by_size, value)
 
     def keep_newest(self, count: int) -> None:
         """Forget all but the last ``count`` values."""
-        kept = np.sort(self.newest(count))
-        self._size = len(kept)
-        self._ascending[: self._size] = kept
-
-    def _remove(self, value: float) -> None:
-        place = int(np.searchsorted(self._ascending[: self._size], value))
-        self._ascending[place : self._size - 1] = self._ascending[place + 1 : self._size]
-        self._size -= 1
+        while len(self._by_time) > count:
+            self._by_time.popleft()
+        self._by_size = sorted(self._by_time)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from slackwater.engines.simulator.stream import Stream
 from slackwater.engines.simulator.windowed import WindowedQuery
-from slackwater.metrics import Batch, BatchObserver
+from slackwater.metrics import Batch, BatchObserver, Coming
 from slackwater.traffic import Traffic
 
 POLL_S = 0.01  # between two looks of a query that found nothing
@@ -102,7 +102,7 @@ class Execution:
             mark_s = batch.max_event_s - self.query.delay_s
             self._coming_s = max(mark_s, self._coming_s or mark_s)
         took_s = now_s - batch.start_s
-        self.observer.update(replace(batch, duration_s=took_s, rows_written=len(results)))
-        self.observer.coming(self._coming_s)
+        ended = replace(batch, duration_s=took_s, rows_written=len(results))
+        self.observer.update(ended, Coming(self._coming_s))
         self._batch = None
         return results

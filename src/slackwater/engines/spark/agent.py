@@ -295,8 +295,11 @@ def _open(name: str, gate: ClockGate) -> None:
 
 def slim(progress: dict[str, Any]) -> dict[str, Any]:
     """What the observer needs, without the long descriptions."""
-    keys = ("batchId", "timestamp", "numInputRows", "inputRowsPerSecond", "durationMs", "eventTime")
-    kept = {key: progress[key] for key in keys if key in progress}
+    kept = {key: progress[key] for key in ("timestamp", "numInputRows")}
+    kept["durationMs"] = _those(
+        progress["durationMs"], "addBatch", "latestOffset", "triggerExecution"
+    )
+    kept["eventTime"] = _those(progress.get("eventTime", {}), "max", "watermark")
     kept["sink"] = {"numOutputRows": progress.get("sink", {}).get("numOutputRows", -1)}
     kept["sources"] = [
         {key: source.get(key) for key in ("endOffset", "latestOffset")}
@@ -307,3 +310,7 @@ def slim(progress: dict[str, Any]) -> dict[str, Any]:
         for operator in progress.get("stateOperators", [])
     ]
     return kept
+
+
+def _those(found: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: found[key] for key in keys if key in found}

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from slackwater.core.model import QueryMetrics
-from slackwater.metrics import Batch, BatchObserver
+from slackwater.metrics import Batch, BatchObserver, Coming
 
 Progress = dict[str, Any]
 
@@ -20,16 +20,24 @@ class QueryObserver:
     def metrics(self) -> QueryMetrics:
         return self._batches.metrics
 
-    def update(self, progress: Progress) -> QueryMetrics:
-        """Take one progress event; those that ran no batch change nothing."""
-        if ran_a_batch(progress):
-            self._batches.update(batch_of(progress))
-        return self.metrics
+    def update(self, progress: Progress | None, coming: Coming | None = None) -> QueryMetrics:
+        """Take one progress event and, where a gate can tell it, the watermark that comes.
 
-    def coming(self, watermark_ms: int | None, of_inputs_ms: list[int] | None) -> None:
-        """Take what the engine says the next batch's watermark will be (not every gate can)."""
-        watermark_s = None if watermark_ms is None else watermark_ms / 1000
-        self._batches.coming(watermark_s, tuple(each / 1000 for each in of_inputs_ms or ()))
+        Events that ran no batch change nothing.
+        """
+        if progress is not None and ran_a_batch(progress):
+            return self._batches.update(batch_of(progress), coming)
+        return self._batches.expect(coming) if coming is not None else self.metrics
+
+
+def coming_of(watermark_ms: int | None, of_inputs_ms: list[int] | None) -> Coming:
+    """As a gate tells it.
+
+    >>> coming_of(1500, [1500, 2000])
+    Coming(watermark_s=1.5, of_inputs_s=(1.5, 2.0))
+    """
+    watermark_s = None if watermark_ms is None else watermark_ms / 1000
+    return Coming(watermark_s, tuple([each / 1000 for each in of_inputs_ms or ()]))
 
 
 def batch_of(progress: Progress) -> Batch:

@@ -12,11 +12,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from slackwater.core.model import Memory, QuerySpec, QueryState, Schedule, Snapshot
+from slackwater.core.model import (
+    Memory,
+    Phase,
+    QueryMetrics,
+    QuerySpec,
+    QueryState,
+    Schedule,
+    Snapshot,
+)
 from slackwater.core.protocols import Clock
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.engines.spark import wire
-from slackwater.engines.spark.observer import QueryObserver
+from slackwater.engines.spark.observer import QueryObserver, coming_of
 from slackwater.engines.spark.wire import LineBuffer, Message
 
 log = logging.getLogger("slackwater.controller")
@@ -52,8 +60,16 @@ class _Query:
         self.client: _Client | None = None  # where its gate is
         self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
 
-    def enter(self, phase: Any, now_s: float, **changes: Any) -> None:
-        self.state = replace(self.state, phase=phase, since_s=now_s, **changes)
+    def enter(self, phase: Phase, now_s: float, metrics: QueryMetrics | None = None) -> None:
+        before = self.state
+        self.state = QueryState(
+            spec=before.spec,
+            phase=phase,
+            since_s=now_s,
+            admitted_s=now_s if phase == "running" else before.admitted_s,
+            admissions=before.admissions + (phase == "running"),
+            metrics=before.metrics if metrics is None else metrics,
+        )
 
 
 class ControlServer:
@@ -191,10 +207,8 @@ class ControlServer:
         if op == "arrive":
             client.gated.add(name)
             query.client, query.seq = client, int(message["seq"])
-            if message.get("progress"):
-                query.observer.update(message["progress"])
-            query.observer.coming(message.get("watermark_ms"), message.get("input_watermarks_ms"))
-            query.enter("waiting", now_s, metrics=query.observer.metrics)
+            coming = coming_of(message.get("watermark_ms"), message.get("input_watermarks_ms"))
+            query.enter("waiting", now_s, query.observer.update(message.get("progress"), coming))
         elif op == "done":
             if query.state.phase == "running" and message.get("at", now_s) >= query.state.since_s:
                 query.enter("idle", now_s)
@@ -227,7 +241,7 @@ class ControlServer:
     def _grant(self, query: _Query, row_limit: int | None) -> None:
         now_s = self.clock.now()
         state = query.state
-        query.enter("running", now_s, admitted_s=now_s, admissions=state.admissions + 1)
+        query.enter("running", now_s)
         client = query.client
         if client is not None:
             messages = [{"op": "grant", "query": state.name, "seq": query.seq, "rows": row_limit}]

@@ -1,0 +1,46 @@
+"""Few queries and many are served in the same order."""
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given
+
+from slackwater.policies._slate import Entry, LongSlate, ShortSlate
+
+times = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.inf])
+entries = st.builds(
+    Entry,
+    overdue_s=times,
+    due_s=times,
+    drain_s=times,
+    since_s=st.floats(0, 3),
+    urgency_s=st.sampled_from([0.0, 0.5, 1.0]),
+    lowness=st.sampled_from([-2.0, -1.0]),
+    rank=st.sampled_from([0, 1, 2]),
+)
+
+
+@given(st.lists(entries, max_size=8), st.floats(-1, 4))
+def test_a_short_and_a_long_slate_give_the_same_answers(rows: list[Entry], now_s: float) -> None:
+    short, long = ShortSlate(), LongSlate()
+    for place in reversed(range(len(rows))):  # also with gaps
+        short.write(place, rows[place])
+        long.write(place, rows[place])
+    assert short.due(now_s) == long.due(now_s)
+    assert short.overdue(now_s) == long.overdue(now_s)
+    assert short.to_drain(now_s) == long.to_drain(now_s)
+    assert short.next_s() == long.next_s()
+    assert short.next_s(now_s) == long.next_s(now_s)
+    assert short.first_due_s(1) == long.first_due_s(1)
+
+
+def test_where_work_can_be_interrupted_slack_orders_and_grows_less_with_the_cost() -> None:
+    slate = LongSlate()
+    waits = {"overdue_s": 99.0, "since_s": 1.0, "rank": 1.0}
+    slate.write(0, Entry(**waits))
+    slate.write(1, Entry(**waits, growth=0.5, told_s=0.0))
+    slate.write(2, Entry())  # not at the gate
+    slacks = np.array([1.0, 2.0, 0.0])
+    assert slate.by_slack(slacks, 1.0) == [0, 1]
+    assert slate.by_slack(slacks, 4.0) == [1, 0]
