@@ -13,6 +13,11 @@ PIPELINE = """
 def rate(spark):
     return spark.readStream.format("rate").option("rowsPerSecond", 20).load()
 
+def windows(spark):
+    from pyspark.sql import functions as F
+    marked = rate(spark).withWatermark("timestamp", "500 milliseconds")
+    return marked.groupBy(F.window("timestamp", "2 seconds")).count()
+
 def batch(spark):
     return spark.range(3)
 
@@ -180,3 +185,44 @@ def test_bench_writes_its_json(tmp_path: Path) -> None:
     assert run["windows"]["wrong"] == 0
     keys = {"events", "throughput_eps", "batches", "cpu_s", "controller_cpu_s"}
     assert keys <= run.keys()
+
+
+def test_simulate_writes_its_json_and_page(tmp_path: Path) -> None:
+    arguments = ("latency", "--queries", "2", "--seconds", "8", "--policies", "fcfs,klink")
+    done = slackwater(tmp_path, "simulate", *arguments, "--json", "out.json", "--report", "page")
+    assert done.returncode == 0, done.stderr
+    assert "klink" in done.stdout
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert [row["policy"] for row in result["rows"]] == ["fcfs", "klink"]
+    assert "<svg" in (tmp_path / "page" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("latency", "--workloads", "ybs"), "unknown workload 'ybs'"),
+        (("latency", "--policies", "fcsf"), "Did you mean 'fcfs'?"),
+        (("nodes", "--queries", "none"), "--queries takes numbers"),
+        (("calibrate", "nowhere.json"), "nowhere.json is not a result of slackwater bench"),
+    ],
+)
+def test_wrong_options_of_simulate(
+    tmp_path: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    done = slackwater(tmp_path, "simulate", *arguments)
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.spark
+def test_plan_reads_the_windows_of_the_queries(tmp_path: Path) -> None:
+    write(tmp_path, query("windows", "first") + "rate = 300\n" + query("windows", "second"))
+    done = slackwater(
+        tmp_path, "plan", "--cores", "2", "--p99", "4", "--rate", "100", "--json", "plan.json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "such queries on 2 cores" in done.stdout
+    answer = json.loads((tmp_path / "plan.json").read_text())
+    assert [row["windows"] for row in answer["queries"]] == [30, 30]  # of 2 s, within 60 s
+    assert 0.5 < answer["mean_s"] < 4

@@ -17,7 +17,8 @@ LAYERS = [
     {"engines"},
     {"workloads"},
     {"bench"},
-    {"spark", "config", "doctor", "explain"},
+    {"simulate"},
+    {"spark", "config", "doctor", "explain", "plan"},
     {"launch"},
     {"cli", "__main__"},
 ]

@@ -13,7 +13,8 @@ from rich.logging import RichHandler
 from slackwater.bench.commands import bench
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark import wire
-from slackwater.terminal import JsonFile, console, write_json
+from slackwater.simulate.commands import simulate
+from slackwater.terminal import JsonFile, console, with_status, write_json
 
 app = typer.Typer(
     help="Schedules many Spark Structured Streaming queries on shared machines.",
@@ -22,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(bench, name="bench", no_args_is_help=True)
+app.add_typer(simulate, name="simulate", no_args_is_help=True)
 
 FleetName = Annotated[
     str | None, typer.Option("--fleet", help="Name of the fleet; default: the only one running.")
@@ -107,6 +109,68 @@ def doctor(json_file: JsonFile = None) -> None:
     write_json(json_file, findings)
     if not all(finding["ok"] for finding in findings):
         raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    file: Annotated[
+        Path | None, typer.Argument(help="Default: fleet.toml here or in a folder above.")
+    ] = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Of the machine or cluster; default: this one's.")
+    ] = None,
+    p99: Annotated[
+        float | None, typer.Option(min=0.01, help="Target in seconds: what would it take?")
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(min=0.001, help="Events/s of queries whose section names no rate.")
+    ] = 1000.0,
+    policy: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Of slackwater simulate calibrate --json.")
+    ] = None,
+    driver_cores: Annotated[
+        float | None, typer.Option(min=0.1, help="Of a driver on a machine of its own.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Predict a fleet's latencies, and how many queries, cores or drivers a target needs.
+
+    Windows and watermarks are read from the queries themselves: Spark is started, they are not.
+    What a micro-batch costs comes from --calibration; without it the model's own figures are used,
+    which are of a small machine.
+    """
+    from slackwater import config, policies
+    from slackwater import plan as planning
+    from slackwater.engines.simulator.query import BatchCosts
+    from slackwater.launch import Launch
+    from slackwater.simulate import calibrate
+
+    path = config.find(file, Path.cwd())
+    fleet = config.load(path)
+    chosen = policy or fleet.policy
+    policies.load(chosen)
+    known = calibrate.load(calibration) if calibration is not None else None
+    if known is None:
+        console.print("no --calibration: figures are rough", highlight=False)
+    found = Launch(fleet, path.parent).deadlines()
+    planner = planning.Planner(
+        [
+            planning.Planned(name, windows, fleet.queries[name].rate or rate)
+            for name, windows in found.items()
+        ],
+        chosen,
+        known.costs if known is not None else BatchCosts(),
+        known.background if known is not None else 0.0,
+        driver_cores,
+    )
+    answer = with_status(
+        lambda show: planning.plan(planner, cores or os.cpu_count() or 1, p99, show)
+    )
+    console.print(planning.table(answer))
+    for sentence in planning.sentences(answer):
+        console.print(sentence, highlight=False)
+    write_json(json_file, answer)
 
 
 @app.command()

@@ -31,6 +31,7 @@ class QuerySection(_Section):
     arguments: dict[str, Any] = {}
     priority: float = Field(1.0, ge=0)
     max_wait: float | None = Field(None, gt=0)
+    rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
     # The following are for functions that return a DataFrame; a writer brings its own.
     format: str = "noop"
     path: str | None = None

@@ -18,6 +18,8 @@ from slackwater import policies
 from slackwater.config import FleetFile, QuerySection
 from slackwater.core.errors import UsageError
 from slackwater.core.loading import load_object
+from slackwater.core.windows import Deadlines
+from slackwater.engines.spark.discovery import discover
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.members import first_line
 from slackwater.engines.spark.ownership import claim
@@ -52,11 +54,7 @@ class Launch:
     def run(self, console: Console, seconds: float | None = None) -> int:
         """Until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
         stop = threading.Event()
-        conf = {key: _spark_text(value) for key, value in self.file.spark.conf.items()}
-        spark = session(
-            self.file.name or "slackwater", self.file.spark.master, self.file.spark.profile, conf
-        )
-        spark.sparkContext.setLogLevel("ERROR")
+        spark = self._session()
         _on_signals(stop)  # after Spark has put its own handler, which would cancel all jobs
         frames = {name: self._build(spark, name) for name in self.file.queries}
         with self._fleet(spark) as fleet:
@@ -73,6 +71,26 @@ class Launch:
         for name, error in failures.items():
             console.print(f"[red]{name} failed:[/] {error}", highlight=False)
         return 1 if failures else 0
+
+    def deadlines(self) -> dict[str, Deadlines]:
+        """The windows of every query, as its plan shows them; nothing is started."""
+        spark = self._session()
+        found = {}
+        for name in self.file.queries:
+            built = self._build(spark, name)
+            if isinstance(built, Exception):
+                raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
+            frame = built if isinstance(built, DataFrame) else built._df
+            found[name] = discover(frame)
+        spark.stop()
+        return found
+
+    def _session(self) -> SparkSession:
+        spark, conf = self.file.spark, self.file.spark.conf
+        texts = {key: _spark_text(value) for key, value in conf.items()}
+        started = session(self.file.name or "slackwater", spark.master, spark.profile, texts)
+        started.sparkContext.setLogLevel("ERROR")
+        return started
 
     def _fleet(self, spark: SparkSession) -> Fleet:
         file = self.file

@@ -1,17 +1,25 @@
-"""What all commands share: where they print, and how they write JSON."""
+"""What all commands share: where they print, how they write JSON, and how they say what they do."""
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from slackwater.core.errors import UsageError
 
 # Tables go to files and pipes in full width.
 console = Console(width=None if sys.stdout.isatty() else 180)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result here.")]
+
+ReportFolder = Annotated[
+    Path | None, typer.Option("--report", help="Also write a page with plots into this folder.")
+]
 
 
 def write_json(path: Path | None, value: Any) -> None:
@@ -19,3 +27,46 @@ def write_json(path: Path | None, value: Any) -> None:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value, indent=1) + "\n")
+
+
+def make_folder(folder: Path | None) -> None:
+    """Before anything is measured, so that no result is lost for want of a place."""
+    try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write the report to {folder}: {error.strerror}") from error
+
+
+def texts(text: str) -> list[str]:
+    """The parts of a list with commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def counts(text: str) -> list[int]:
+    """Numbers of queries.
+
+    >>> counts("4, 8,12")
+    [4, 8, 12]
+    """
+    try:
+        found = [int(part) for part in texts(text)]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise UsageError(f"--queries takes numbers from 1, such as 8 or 4,8,12, not {text!r}")
+    return found
+
+
+def with_status(work: Callable[[Callable[[str], None]], Any]) -> Any:
+    """Do some work that says what it is at: on a line that changes, or line by line in a file."""
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def show(line: str) -> None:
+            progress.update(task, description=line)
+            if not console.is_terminal:
+                console.print(line, highlight=False, markup=False)
+
+        return work(show)

@@ -5,19 +5,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.terminal import JsonFile, console, write_json
+from slackwater.terminal import (
+    JsonFile,
+    ReportFolder,
+    console,
+    counts,
+    make_folder,
+    texts,
+    with_status,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from slackwater.bench.trial import Trial
 
 bench = typer.Typer(help="Measure: policies against each other; estimators; what the gates cost.")
-
-ReportFolder = Annotated[
-    Path | None, typer.Option("--report", help="Also write a page with plots into this folder.")
-]
 
 
 def _comparison(workload: str) -> Callable[..., None]:
@@ -84,7 +88,7 @@ def _comparison(workload: str) -> Callable[..., None]:
         parse_rate(rate)
         _one_of("--gate", gate, ("auto", "clock", "source", "none"))
         _one_of("--controller", controller, ("process", "thread"))
-        _make_folder(report)
+        make_folder(report)
         base = Trial(
             policy="",
             workload=workload,
@@ -106,7 +110,7 @@ def _comparison(workload: str) -> Callable[..., None]:
             backlog_s=backlog,
             seed=seed,
         )
-        _compare(base, _texts(policies), _counts(queries), repeat, json_file, resume, report)
+        _compare(base, texts(policies), counts(queries), repeat, json_file, resume, report)
 
     return command
 
@@ -137,9 +141,9 @@ def estimators(
     """How often each estimator of the sweeping watermark is right, and how sharp. No Spark."""
     from slackwater.bench.estimators import measure, table
 
-    _make_folder(report)
-    result = _with_status(
-        lambda show: measure(epochs, rate, _texts(delays), _shares(confidence), seed, show)
+    make_folder(report)
+    result = with_status(
+        lambda show: measure(epochs, rate, texts(delays), _shares(confidence), seed, show)
     )
     console.print(table(result))
     write_json(json_file, result)
@@ -173,7 +177,7 @@ def gate(
 
     steps = len(KINDS) * (rounds + 2) + 1
     done = iter(range(1, steps + 1))
-    result = _with_status(
+    result = with_status(
         lambda show: measure(
             rounds, seconds, queries, lambda what: show(f"{next(done)} of {steps}: {what}")
         )
@@ -185,7 +189,7 @@ def gate(
 def _compare(
     base: "Trial",
     names: list[str],
-    counts: list[int],
+    sizes: list[int],
     repeat: int,
     json_file: Path | None,
     resume: bool,
@@ -197,8 +201,8 @@ def _compare(
     from slackwater.bench.table import table
 
     chosen, journal = arms(names, base), Journal(json_file, resume)
-    result = _with_status(
-        lambda show: Comparison(chosen, counts, repeat, journal, on_step=show).run()
+    result = with_status(
+        lambda show: Comparison(chosen, sizes, repeat, journal, on_step=show).run()
     )
     console.print(table(result))
     _write_report(report, result)
@@ -220,34 +224,6 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> None:
         raise UsageError(f"{option} takes {', '.join(known)}, not {value!r}")
 
 
-def _make_folder(folder: Path | None) -> None:
-    """Before anything is measured, so that no result is lost for want of a place."""
-    try:
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write the report to {folder}: {error.strerror}") from error
-
-
-def _texts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _counts(text: str) -> list[int]:
-    """Numbers of queries.
-
-    >>> _counts("4, 8,12")
-    [4, 8, 12]
-    """
-    try:
-        counts = [int(part) for part in _texts(text)]
-    except ValueError:
-        counts = []
-    if not counts or min(counts) < 1:
-        raise UsageError(f"--queries takes numbers from 1, such as 8 or 4,8,12, not {text!r}")
-    return counts
-
-
 def _shares(text: str) -> list[float]:
     """Shares between zero and one.
 
@@ -255,26 +231,12 @@ def _shares(text: str) -> list[float]:
     [0.95, 0.9]
     """
     try:
-        shares = [float(part) for part in _texts(text)]
+        shares = [float(part) for part in texts(text)]
     except ValueError:
         shares = []
     if not shares or not all(0 < share < 1 for share in shares):
         raise UsageError(f"--confidence takes shares such as 0.95 or 0.95,0.9, not {text!r}")
     return shares
-
-
-def _with_status(work: Callable[[Callable[[str], None]], Any]) -> Any:
-    """Do some work that says what it is at: on a line that changes, or line by line in a file."""
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("starting", total=None)
-
-        def show(line: str) -> None:
-            progress.update(task, description=line)
-            if not console.is_terminal:
-                console.print(line, highlight=False, markup=False)
-
-        return work(show)
 
 
 def _write_report(folder: Path | None, result: dict[str, Any]) -> None:

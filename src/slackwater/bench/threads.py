@@ -39,3 +39,14 @@ def cpu_by_group(
         earlier = before.get(thread, (name, 0.0))[1]
         groups[group_of(name)] += max(0.0, seconds - earlier)
     return dict(sorted(groups.items(), key=lambda item: -item[1]))
+
+
+def driver_share(groups: dict[str, float]) -> float:
+    """Of the work of micro-batches, what is the driver's: all but their tasks.
+
+    >>> driver_share({"stream execution": 2.0, "scheduler": 1.0, "executor tasks": 1.0})
+    0.75
+    """
+    driver = sum(groups.get(name, 0.0) for name in ("stream execution", "scheduler", "listeners"))
+    whole = driver + groups.get("executor tasks", 0.0)
+    return driver / whole if whole else 0.0

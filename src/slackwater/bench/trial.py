@@ -16,10 +16,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from slackwater import policies
-from slackwater.bench.cpu import CpuMeter
+from slackwater.bench.cpu import CpuMeter, thread_cpu
 from slackwater.bench.emissions import Progress
 from slackwater.bench.judge import Judge
 from slackwater.bench.sampler import driver_heap, sample
+from slackwater.bench.threads import cpu_by_group, driver_share
 from slackwater.bench.workload_choice import window_of, workload_class
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
@@ -142,9 +143,12 @@ class Measurement:
         self.last_s = begin_s + self.trial.seconds
         meter, heap = CpuMeter(), driver_heap(self.spark)
         time.sleep(max(0.0, begin_s - time.time()))
+        jvm = int(self.spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
         cpu, controller = meter.read(), self.fleet.controller_cpu_s()
+        threads = thread_cpu(jvm)
         samples = sample(begin_s, self.last_s, meter.read, heap)
         cpu, controller = meter.read() - cpu, self.fleet.controller_cpu_s() - controller
+        share = driver_share(cpu_by_group(threads, thread_cpu(jvm)))
         drained = self._drain()
         self.spark.sparkContext.setLogLevel("OFF")  # stopping interrupts batches; that is no error
         self.fleet.stop()
@@ -152,6 +156,7 @@ class Measurement:
             "seconds": self.trial.seconds,
             "cpu_s": round(cpu, 3),
             "controller_cpu_s": round(controller, 4),
+            "driver_share": round(share, 4),
             "drained": drained,
             "samples": samples,
         }

@@ -5,7 +5,7 @@ All times are seconds since the epoch, on whatever clock the controller was give
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from slackwater.core.windows import Deadlines
 
@@ -20,6 +20,14 @@ class QuerySpec:
     priority: float = 1.0  # larger is more important
     max_wait_s: float = 10.0  # no micro-batch waits longer, whatever the policy
     deadlines: Deadlines = field(default_factory=Deadlines)
+
+
+class OperatorMetrics(NamedTuple):
+    """One step of a query, where the engine shows them."""
+
+    queued: float  # events before it
+    selectivity: float  # events out for one in
+    cost_s: float  # of one event
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,8 @@ class QueryMetrics:
     watermark_s: float | None = None  # the watermark that the last batch ran with
     next_watermark_s: float | None = None  # the one that the next batch will run with
     input_watermarks_s: tuple[float, ...] = ()  # what it is made of: one for each input
+    sweep_arrived_s: float | None = None  # when the last watermark that completes a window came
+    operators: tuple[OperatorMetrics, ...] = ()  # from the source on
     state_rows: int | None = None
     state_bytes: int | None = None
 
@@ -124,6 +134,7 @@ class Admission:
     reason: str  # one short phrase for people
     row_limit: int | None = None  # for sources of ours: read at most so many rows; 0: none
     figures: Figures | None = None
+    operators: int | None = None  # run only so many of them, from the source on; None: all
 
 
 @dataclass(frozen=True, slots=True)

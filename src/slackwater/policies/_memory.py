@@ -1,47 +1,80 @@
 """When memory runs short: how long it counts more than slack, and whom it lets in."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from slackwater.core.model import Memory, QueryMetrics, QueryState
+from slackwater.core.model import Memory, OperatorMetrics, QueryMetrics, QueryState
 
+PATIENCE_S = 3.0  # without a fall in memory, and something else is tried
+FALL = 0.005  # as a share of what is used
 ROW_BYTES = 1000.0  # what a row takes until a query has shown it
 FIRST_ROWS = 50_000  # of a first batch: enough to learn from, too few to run out of memory
 
 
 class Pressure:
     """Memory management is on from ``bound`` until half of the memory used then is free again, or
-    until the least slack of that moment has passed; then it may go on anew.
+    until for some seconds nothing more became free; then it may go on anew.
 
     >>> pressure = Pressure(0.8)
-    >>> five_s = lambda: 5.0
-    >>> pressure.update(10.0, Memory(70, 100), five_s)
+    >>> pressure.update(10.0, Memory(70, 100))
     False
-    >>> pressure.update(11.0, Memory(82, 100), five_s)
+    >>> pressure.update(11.0, Memory(82, 100))
     True
-    >>> pressure.update(12.0, Memory(60, 100), five_s)
+    >>> pressure.update(12.0, Memory(60, 100))
     True
-    >>> pressure.update(13.0, Memory(40, 100), five_s)
+    >>> pressure.update(13.0, Memory(40, 100))
     False
     """
 
     def __init__(self, bound: float) -> None:
         self.bound = bound  # b
+        self._on = False
         self._target_bytes = 0.0
-        self._until_s: float | None = None  # None: off
+        self._least_bytes = 0.0  # since it is on
+        self._fell_s = 0.0  # when that was reached
 
-    def update(
-        self, now_s: float, memory: Memory | None, least_slack_s: Callable[[], float]
-    ) -> bool:
+    def update(self, now_s: float, memory: Memory | None) -> bool:
         """Whether memory counts now."""
         if memory is None:
             return False
-        on = self._until_s is not None
-        if on and (memory.used_bytes <= self._target_bytes or now_s >= (self._until_s or 0.0)):
-            self._until_s = None
-        if self._until_s is None and memory.utilisation >= self.bound:
-            self._target_bytes = memory.used_bytes / 2
-            self._until_s = now_s + max(0.0, least_slack_s())
-        return self._until_s is not None or memory.utilisation >= self.bound
+        used = memory.used_bytes
+        if self._on and used < (1 - FALL) * self._least_bytes:
+            self._least_bytes, self._fell_s = used, now_s
+        if self._on and (used <= self._target_bytes or now_s - self._fell_s >= PATIENCE_S):
+            self._on = False
+        if not self._on and memory.utilisation >= self.bound:
+            self._on, self._target_bytes = True, used / 2
+            self._least_bytes, self._fell_s = used, now_s
+        return self._on
+
+
+def operators_now(metrics: QueryMetrics, now_s: float) -> Sequence[OperatorMetrics]:
+    """With what has come to the first since it was told."""
+    if not metrics.operators or metrics.batch_start_s is None:
+        return metrics.operators
+    first, *others = metrics.operators
+    came = max(0.0, now_s - metrics.batch_start_s) * (metrics.arrival_rate or 0.0)
+    return first._replace(queued=first.queued + came), *others
+
+
+def best_operators(operators: Sequence[OperatorMetrics], budget_s: float) -> tuple[float, int]:
+    """How many events fewer there can be in queues after so much work, and how many operators
+    to run for that, from the source on (eq. 9).
+
+    >>> whole = OperatorMetrics(0.0, 0.01, cost_s=8e-6)
+    >>> best_operators((OperatorMetrics(9e5, 1 / 3, cost_s=2e-6), whole), budget_s=0.12)
+    (40000.0, 1)
+    """
+    most, count = 0.0, len(operators)
+    reaching = freed = work_s = 0.0  # events that come to an operator if all before it run dry
+    for number, operator in enumerate(operators, 1):
+        reaching += operator.queued
+        work_s += reaching * operator.cost_s
+        freed += reaching * (1 - operator.selectivity)
+        reaching *= operator.selectivity
+        possible = freed * min(1.0, budget_s / work_s) if work_s > 0 else freed
+        if possible > most + 1e-9:
+            most, count = possible, number
+    return round(most, 6), count
 
 
 def freed_rows(query: QueryState, emits: bool) -> float:

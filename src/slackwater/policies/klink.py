@@ -130,9 +130,7 @@ class Klink(Policy):
             self._look_at(place, queries[place])
         self._queries = queries
         if self.manages_memory:
-            self._short_of_memory = self._pressure.update(
-                snapshot.now_s, snapshot.memory, self._least_slack_s
-            )
+            self._short_of_memory = self._pressure.update(snapshot.now_s, snapshot.memory)
 
     def _begin_anew(self, queries: Sequence[QueryState], slate: Slate) -> None:
         """Some went, their order is another, or few have become many: everyone's place is new."""
@@ -194,19 +192,25 @@ class Klink(Policy):
         if epochs.stage == "emit":
             known.rank, known.urgency_s = EMIT, known.expected_s - known.cost_s
         elif epochs.stage == "sweep":
-            last_try_s = epochs.last_read_s
-            if known.fruitless and query.admitted_s is not None:
-                last_try_s = max(last_try_s, query.admitted_s)
-            known.rank = SWEEP
-            known.due_s = epochs.ready_s(metrics.batch_s or known.fixed_s, last_try_s)
+            known.rank, known.due_s = SWEEP, self._due_s(known, query)
             # Of several inputs the earliest orders, the last decides when a sweep is due.
             firsts = [epochs.arrival, *epochs.first_arrivals]
             known.first = min(filter(None, firsts), key=lambda delay: delay.mean_s, default=None)
             first_s = known.first.mean_s if known.first is not None else 0.0
             known.urgency_s = epochs.base_s + first_s - known.cost_s
-        known.drain_s = _drain_s(known, query)
         if self._interruptible:
             self._tabulate(known)
+        else:
+            known.drain_s = _drain_s(known, query)
+
+    def _due_s(self, known: _Known, query: QueryState) -> float:
+        """From when on a sweep finds something."""
+        if self._interruptible:
+            return known.expected_s  # one that comes too early wastes nothing
+        last_try_s = known.epochs.last_read_s
+        if known.fruitless and query.admitted_s is not None:
+            last_try_s = max(last_try_s, query.admitted_s)
+        return known.epochs.ready_s(query.metrics.batch_s or known.fixed_s, last_try_s)
 
     def _tabulate(self, known: _Known) -> None:
         if known.rank == EMIT:
@@ -232,6 +236,9 @@ class Klink(Policy):
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
         """Works on vectors: of ten thousand queries that wait only a few are looked at."""
+        if self._short_of_memory and snapshot.cycle_s is not None:
+            yield from self._freeing(snapshot, snapshot.cycle_s)
+            return
         for place in self._ready(snapshot.now_s):
             yield self._admission(snapshot.queries[place], snapshot)
         if self._short_of_memory or snapshot.running or self._interruptible:
@@ -245,18 +252,24 @@ class Klink(Policy):
     def _ready(self, now_s: float) -> list[int]:
         """Those that can go now, in the order in which they should."""
         if isinstance(self._slate, LongSlate) and self._interruptible:
-            ready = self._slate.by_slack(self._table.slacks(now_s), now_s)
-        else:
-            ready = self._slate.due(now_s)
+            return self._slate.by_slack(self._table.slacks(now_s), now_s)
+        ready = self._slate.due(now_s)
         return sorted(ready, key=self._freed, reverse=True) if self._short_of_memory else ready
+
+    def _freeing(self, snapshot: Snapshot, cycle_s: float) -> Iterable[Admission]:
+        """Where operators can be run apart: those that let most events go within a cycle."""
+        found = []
+        for place in self._ready(snapshot.now_s):  # ties stay in the order of slack
+            query = snapshot.queries[place]
+            operators = _memory.operators_now(query.metrics, snapshot.now_s)
+            found.append((*_memory.best_operators(operators, cycle_s), query))
+        found.sort(key=lambda each: -each[0])
+        for _, depth, query in found:
+            yield replace(self._admission(query, snapshot), operators=depth or None)
 
     def _freed(self, place: int) -> float:
         query = self._queries[place]
         return _memory.freed_rows(query, self._known[query.name].rank == EMIT)
-
-    def _least_slack_s(self) -> float:
-        least_s = min(map(self._slack_s, self._known.values()), default=math.inf)
-        return least_s if math.isfinite(least_s) else 0.0
 
     def _slack_s(self, known: _Known) -> float:
         """A sweep that is due counts as arrived when it was expected: age tells."""

@@ -62,9 +62,20 @@ class QueryEpochs:
     def update(self, metrics: QueryMetrics) -> None:
         """Take new metrics; cheap when they tell nothing new."""
         before, self._metrics = self._metrics, metrics
-        if metrics.rows != before.rows:  # a batch without data does not show the frontier
+        if metrics.sweep_arrived_s is not None:
+            if metrics.sweep_arrived_s != before.sweep_arrived_s:
+                self._see_sweep(metrics.sweep_arrived_s, metrics.next_watermark_s)
+        elif metrics.rows != before.rows:  # a batch without data does not show the frontier
             self._observe(metrics, before)
         self._advance(metrics)
+
+    def _see_sweep(self, arrived_s: float, window_end_s: float | None) -> None:
+        """The engine saw a sweeping watermark arrive; no need to conclude it from lags."""
+        if window_end_s is not None:
+            delay_s = max(0.0, arrived_s - window_end_s - self.watermark_delay_s)
+            self._whole.observe(DelayStats(1, delay_s, delay_s * delay_s))
+            self._whole.close_epoch(delay_s)
+            self._predict()
 
     @property
     def following_s(self) -> float:
@@ -141,7 +152,8 @@ class QueryEpochs:
         if final_s is None:  # the first batch: whatever it closed is not out yet
             final_s = coming_s - self.period_s
         end_s = self._end_after(final_s)
-        if end_s > self.window_end_s and math.isfinite(self.window_end_s):
+        seen = metrics.sweep_arrived_s is not None  # then its epoch is closed already
+        if end_s > self.window_end_s and math.isfinite(self.window_end_s) and not seen:
             self._whole.close_epoch(None)
             for one in self._inputs:
                 one.close_epoch(None)

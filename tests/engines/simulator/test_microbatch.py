@@ -2,7 +2,9 @@
 
 import pytest
 
+from slackwater import policies
 from slackwater.bench.ideal import first_arrival_us
+from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.query import BatchCosts, Execution, Result
 from tests.simulated import START_S, query, simulate
@@ -106,3 +108,19 @@ def test_a_fixed_trigger_waits_for_its_time() -> None:
     starts = [at_s for at_s, _, phase in engine.log if phase == "running"]
     assert starts[1:]
     assert all(at_s % 2.0 == pytest.approx(0.0, abs=1e-6) for at_s in starts)
+
+
+def test_a_driver_with_few_cores_of_its_own_holds_everyone_up() -> None:
+    few, many = (with_driver(cores) for cores in (0.5, 8.0))
+    for engine in (few, many):  # half of all work is the driver's: both do as much
+        assert engine.driver is not None
+        assert engine.driver.busy_s == pytest.approx(engine.cores.busy_s, rel=0.2)
+    assert mean_latency_s(few) > 1.3 * mean_latency_s(many)
+
+
+def with_driver(driver_cores: float) -> MicroBatchEngine:
+    clock, policy = VirtualClock(START_S), policies.load("klink")
+    fleet = [query(i, costs=BatchCosts(driver=0.5)) for i in range(8)]
+    engine = MicroBatchEngine(clock, fleet, cores=8, driver_cores=driver_cores, slots=12)
+    Controller(engine, policy, engine, clock).run(lambda: clock.now() >= START_S + 40)
+    return engine

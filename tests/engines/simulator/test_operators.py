@@ -31,7 +31,8 @@ def run(
     policy: str, queries: list[PipelineQuery], seconds: float, cores: int = 2, **options: object
 ) -> OperatorEngine:
     clock, chosen = VirtualClock(START_S), policies.load(policy)
-    engine = OperatorEngine(clock, queries, cores=cores, gated=chosen.gated, **options)  # type: ignore[arg-type]
+    execution = "cores" if chosen.gated else "threads"
+    engine = OperatorEngine(clock, queries, cores=cores, execution=execution, **options)  # type: ignore[arg-type]
     Controller(engine, chosen, engine, clock).run(lambda: clock.now() >= START_S + seconds)
     return engine
 

@@ -1,6 +1,7 @@
 """The page of a report: title, table, plots, settings; nothing loaded from elsewhere."""
 
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,11 @@ def write_report(result: dict[str, Any], folder: Path) -> Path:
     ...     write_report({"workload": "ysb", "runs": []}, Path(folder)).name
     'index.html'
     """
-    text = page(result)
+    return write_page(page(result), folder)
+
+
+def write_page(text: str, folder: Path) -> Path:
+    """Put a page into a folder."""
     path = folder / "index.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,18 +67,37 @@ def page(result: dict[str, Any]) -> str:
     """The page as text."""
     runs = Runs(result)
     palette = Palette(runs.policies)
-    title = f"Benchmark {result['workload']}" if result.get("workload") else "Benchmark"
+    return assemble(
+        title=f"Benchmark {result['workload']}" if result.get("workload") else "Benchmark",
+        lines=_introduction(result, runs),
+        remarks=notes(runs),
+        figures=table(runs, palette) if runs.every else "",
+        plots=_plots(result, runs, palette),
+        settings=mapping(result.get("settings")),
+    )
+
+
+def assemble(
+    *,
+    title: str,
+    lines: Sequence[str],
+    plots: Sequence[Plot],
+    settings: dict[str, Any],
+    remarks: Sequence[str] = (),
+    figures: str = "",
+) -> str:
+    """A page from its parts; those that are empty are left out."""
     parts = [
         f"<h1>{escape(title)}</h1>",
-        *(f"<p>{escape(line)}</p>" for line in _introduction(result, runs)),
-        _notes(notes(runs)),
+        *(f"<p>{escape(line)}</p>" for line in lines),
+        _notes(remarks),
     ]
-    if runs.every:
-        parts += ["<h2>Figures</h2>", f'<div class="scroll">{table(runs, palette)}</div>']
-    if plots := _plots(result, runs, palette):
+    if figures:
+        parts += ["<h2>Figures</h2>", f'<div class="scroll">{figures}</div>']
+    if plots:
         shown = "\n".join(_figure(plot) for plot in plots)
         parts += ["<h2>Plots</h2>", f'<div class="plots">\n{shown}\n</div>']
-    if settings := mapping(result.get("settings")):
+    if settings:
         parts += ["<h2>Settings</h2>", _settings(settings)]
     return _document(title, "\n".join(part for part in parts if part))
 
@@ -129,7 +153,7 @@ def _introduction(result: dict[str, Any], runs: Runs) -> list[str]:
     ]
 
 
-def _notes(sentences: list[str]) -> str:
+def _notes(sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)

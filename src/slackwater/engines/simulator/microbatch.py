@@ -26,6 +26,9 @@ class MicroBatchEngine:
         They come to the gate when their traffic starts.
     cores
         Shared evenly by all batches that run.
+    driver_cores
+        Of the driver where it has a machine of its own; the driver's share of every batch's work
+        is done there, before the rest. None: on the same cores.
     slots
         C: micro-batches admitted at once.
     gated
@@ -38,6 +41,7 @@ class MicroBatchEngine:
         queries: Sequence[SimulatedQuery],
         *,
         cores: float = 2,
+        driver_cores: float | None = None,
         slots: int = 3,
         gated: bool = True,
     ) -> None:
@@ -45,6 +49,8 @@ class MicroBatchEngine:
         self.slots = slots
         self.gated = gated
         self.cores = Cores(cores)
+        self.driver = Cores(driver_cores) if driver_cores is not None else None
+        self._remaining_s: dict[str, float] = {}  # work that follows the driver's
         self.results: list[Result] = []
         self.log: list[tuple[float, str, str]] = []  # when, who, what
         self._longest_wait_s = 0.0
@@ -64,6 +70,10 @@ class MicroBatchEngine:
         waits_s = (state.waited_s(now_s) for state in self._states.values())
         return max(self._longest_wait_s, max(waits_s, default=0.0))
 
+    def durations(self) -> list[tuple[int, float]]:
+        """Rows and seconds of all batches that ran."""
+        return [one for found in self._executions.values() for one in found.durations]
+
     # -- driver ---------------------------------------------------------------------------------
 
     def collect(self, now_s: float) -> Snapshot:
@@ -71,8 +81,12 @@ class MicroBatchEngine:
 
     def wait(self, until_s: float) -> None:
         next_s = min(self._events[0][0] if self._events else math.inf, self.cores.next_end_s())
+        if self.driver is not None:
+            next_s = min(next_s, self.driver.next_end_s())
         self.clock.advance_to(max(self.clock.now(), min(next_s, until_s)))
         now_s = self.clock.now()
+        for name in self.driver.ended(now_s) if self.driver is not None else ():
+            self.cores.start(name, self._remaining_s.pop(name), now_s)
         for name in self.cores.ended(now_s):
             waiting_s = 0.0 if name in self._fruitless else self._query(name).costs.waiting_s
             self._later(now_s + waiting_s, "end", name)
@@ -110,7 +124,12 @@ class MicroBatchEngine:
         if work_s is None:
             self._fruitless.add(name)
             work_s = self._query(name).costs.poll_s
-        self.cores.start(name, work_s, now_s)
+        if self.driver is None:
+            self.cores.start(name, work_s, now_s)
+        else:
+            share = self._query(name).costs.driver
+            self._remaining_s[name] = work_s * (1 - share)
+            self.driver.start(name, work_s * share, now_s)
 
     def _end(self, name: str) -> None:
         now_s = self.clock.now()

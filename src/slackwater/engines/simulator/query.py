@@ -19,6 +19,7 @@ class BatchCosts:
     per_row_s: float = 1e-5
     waiting_s: float = 0.03  # for disks and the slowest task
     poll_s: float = 0.002  # work of a look that finds nothing
+    driver: float = 0.0  # share of all work that only the driver's cores can do
 
     def work_s(self, rows: int) -> float:
         return self.fixed_s + rows * self.per_row_s if rows else self.empty_s
@@ -62,6 +63,7 @@ class Execution:
         self._watermark_s: float | None = None  # that the last batch ran with
         self._coming_s: float | None = None  # and the next will
         self._batch: Batch | None = None  # the one that runs
+        self.durations: list[tuple[int, float]] = []  # rows and seconds of those that ran
         self._window = query.window
         self._next_end_s = self._window.next_end(query.traffic.start_s)
 
@@ -103,6 +105,7 @@ class Execution:
             self._coming_s = max(mark_s, self._coming_s or mark_s)
         took_s = now_s - batch.start_s
         ended = replace(batch, duration_s=took_s, rows_written=len(results))
+        self.durations.append((batch.rows, took_s))
         self.observer.update(ended, Coming(self._coming_s))
         self._batch = None
         return results

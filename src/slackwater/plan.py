@@ -1,0 +1,195 @@
+"""How late a fleet's results will be on so many cores, and what a target takes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from slackwater.core.windows import Deadlines
+from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
+from slackwater.simulate.prediction import Machine, Prediction, predict
+from slackwater.traffic import Traffic
+
+START_S = 1_700_000_000.0
+WARMUP_S, SECONDS = 15.0, 60.0  # simulated
+MOST_QUERIES, MOST_CORES, MOST_DRIVERS = 2000, 512, 64  # that are looked for
+NO_WINDOW_S = 1.0  # how often a query without windows is taken to run
+
+Fits = Callable[[int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A query as far as planning needs it."""
+
+    name: str
+    deadlines: Deadlines
+    rate: float  # events/s
+    trigger_s: float | None = None
+
+    def simulated(self, name: str, number: int, costs: BatchCosts) -> SimulatedQuery:
+        windows = self.deadlines.closing
+        delays = [i.watermark_delay_s for i in self.deadlines.inputs if i.watermark_delay_s]
+        delay_s = max(delays, default=0.0)
+        chance = np.random.default_rng(number)
+        slide_s = min((window.slide_s for window in windows), default=NO_WINDOW_S)
+        window_s = max((w.size_s for w in windows), default=NO_WINDOW_S)
+        return SimulatedQuery(
+            name=name,
+            traffic=Traffic(
+                start_s=START_S,
+                rate=f"{self.rate:g}",
+                delays=f"uniform:0:{max(1, round(delay_s * 1e3))}ms",
+                seed=number + 1,
+            ),
+            window_s=window_s,
+            slide_s=slide_s,
+            phase_s=float(chance.uniform(0, slide_s)),
+            watermark_s=delay_s,
+            costs=costs,
+            trigger_s=self.trigger_s,
+        )
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Asks the model.
+
+    Parameters
+    ----------
+    queries
+        The fleet's; more of them are copies of these in turn.
+    driver_cores
+        Of one driver where drivers have machines of their own.
+    """
+
+    queries: Sequence[Planned]
+    policy: str
+    costs: BatchCosts
+    background: float = 0.0
+    driver_cores: float | None = None
+
+    def predict(self, cores: int, count: int | None = None, drivers: int = 1) -> Prediction:
+        """So many queries, spread evenly over the drivers; the fullest driver counts."""
+        count = len(self.queries) if count is None else count
+        mine = list(range(0, count, drivers))
+        fleet = [self._copy(number) for number in mine]
+        free = max(0.1, cores - self.background) / drivers
+        slots = max(1, Machine(cores).admitted // drivers)
+        machine = Machine(free, slots, self.driver_cores)
+        return predict(fleet, self.policy, machine, warmup_s=WARMUP_S, seconds=SECONDS)
+
+    def most_queries(self, cores: int, p99_s: float) -> int:
+        """As many as keep the 99th percentile; 0 if not even one does."""
+        return last(lambda count: self.predict(cores, count).p99_s <= p99_s, MOST_QUERIES)
+
+    def least_cores(self, p99_s: float) -> int | None:
+        """As few as keep it for this fleet; None if no number of them does."""
+        missed = last(lambda cores: self.predict(cores).p99_s > p99_s, MOST_CORES)
+        return missed + 1 if missed < MOST_CORES else None
+
+    def least_drivers(self, cores: int, p99_s: float) -> int | None:
+        """As few drivers as keep it on these cores."""
+        most = min(MOST_DRIVERS, len(self.queries))
+        missed = last(lambda n: self.predict(cores, drivers=n).p99_s > p99_s, most)
+        return missed + 1 if missed < most else None
+
+    def _copy(self, number: int) -> SimulatedQuery:
+        query = self.queries[number % len(self.queries)]
+        turn = number // len(self.queries)
+        name = query.name if turn == 0 else f"{query.name}-{turn + 1}"
+        return query.simulated(name, number, self.costs)
+
+
+def last(holds: Fits, most: int) -> int:
+    """The largest number up to ``most`` for which something holds that stops holding; else 0.
+
+    >>> last(lambda n: n <= 37, 1000), last(lambda n: False, 1000), last(lambda n: True, 8)
+    (37, 0, 8)
+    """
+    good, step = 0, 1
+    while good + step <= most and holds(good + step):
+        good, step = good + step, step * 2
+    if good == most:
+        return most
+    bad = min(good + step, most + 1)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def plan(
+    planner: Planner, cores: int, p99_s: float | None, show: Callable[[str], None]
+) -> dict[str, Any]:
+    """Everything that a user asks, as it goes to JSON."""
+    show(f"predicting {len(planner.queries)} queries on {cores} cores")
+    found = planner.predict(cores)
+    by_query: dict[str, list[float]] = {query.name: [] for query in planner.queries}
+    for result in found.results:
+        by_query[result.query].append(result.latency_s)
+    rows = [
+        {
+            "query": name,
+            "windows": len(seen),
+            "mean_s": float(np.mean(seen)) if seen else None,
+            "p99_s": float(np.quantile(seen, 0.99)) if seen else None,
+        }
+        for name, seen in by_query.items()
+    ]
+    answer: dict[str, Any] = {
+        "policy": planner.policy,
+        "cores": cores,
+        "mean_s": found.mean_s,
+        "p99_s": found.p99_s,
+        "queries": rows,
+    }
+    if p99_s is not None:
+        show("looking for the most queries")
+        answer["target_p99_s"] = p99_s
+        answer["most_queries"] = planner.most_queries(cores, p99_s)
+        show("looking for the least cores")
+        answer["least_cores"] = planner.least_cores(p99_s)
+        if planner.driver_cores is not None:
+            show("looking for the least drivers")
+            answer["least_drivers"] = planner.least_drivers(cores, p99_s)
+    return answer
+
+
+def table(answer: dict[str, Any]) -> Table:
+    """The prediction for people."""
+    grid = Table(
+        title=f"predicted under {answer['policy']} on {answer['cores']} cores", title_justify="left"
+    )
+    for column in ("query", "windows", "mean s", "p99 s"):
+        grid.add_column(column, justify="left" if column == "query" else "right")
+    for row in answer["queries"]:
+        figures = ("-" if row[key] is None else f"{row[key]:.2f}" for key in ("mean_s", "p99_s"))
+        grid.add_row(row["query"], str(row["windows"]), *figures)
+    grid.add_section()
+    grid.add_row("all", "", f"{answer['mean_s']:.2f}", f"{answer['p99_s']:.2f}")
+    return grid
+
+
+def sentences(answer: dict[str, Any]) -> list[str]:
+    """What a target takes."""
+    if "target_p99_s" not in answer:
+        return []
+    target = f"p99 ≤ {answer['target_p99_s']:g} s"
+    found = [f"{target}: at most {answer['most_queries']} such queries on {answer['cores']} cores"]
+    least = answer["least_cores"]
+    found.append(
+        f"{target}: this fleet needs {least} cores"
+        if least is not None
+        else f"{target}: no number of cores is enough; each query alone takes longer"
+    )
+    if "least_drivers" in answer:
+        drivers = answer["least_drivers"]
+        found.append(
+            f"{target}: {drivers} drivers are enough"
+            if drivers is not None
+            else f"{target}: more drivers do not help on {answer['cores']} cores"
+        )
+    return found

@@ -1,0 +1,149 @@
+"""What all experiments share: settings, rows, panels."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from slackwater.bench.statistics import Interval, mean_interval
+from slackwater.simulate.trial import Outcome, Trial, run
+
+Show = Callable[[str], None]
+Row = dict[str, Any]
+Series = dict[str, dict[float, Interval]]
+
+ALL_POLICIES = (
+    "default",
+    "round-robin",
+    "fcfs",
+    "highest-rate",
+    "streambox",
+    "klink-no-memory",
+    "klink",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may change; None: as the experiment has it."""
+
+    workloads: Sequence[str] | None = None
+    policies: Sequence[str] | None = None
+    queries: Sequence[int] | None = None
+    delays: Sequence[str] | None = None
+    seconds: float | None = None
+    repeat: int = 1
+    cores: int = 24
+    seed: int = 1
+
+
+class Experiment(ABC):
+    """Base of every experiment: a member says what to run and how to show it."""
+
+    name: ClassVar[str] = ""  # as users write it
+    title: ClassVar[str] = ""
+    about: ClassVar[str] = ""  # one or two sentences
+    columns: ClassVar[str] = ""  # keys of the rows that a table shows
+
+    @abstractmethod
+    def run(self, options: Options, show: Show) -> dict[str, Any]:
+        """The result as it goes to JSON: ``rows`` and ``panels``."""
+
+
+def base_trial(options: Options, seconds: float) -> Trial:
+    """With what the experiment does not change; the beginning does not count."""
+    return Trial(
+        "klink",
+        seconds=seconds,
+        warmup_s=min(120.0, seconds / 2),
+        cores=options.cores,
+        seed=options.seed,
+    )
+
+
+def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> Iterator[Trial]:
+    """One trial for every combination, repeats with other seeds.
+
+    >>> [t.queries for t in trials(Trial("klink"), 1, queries=(4, 8))]
+    [4, 8]
+    """
+    found = [replace(base, seed=base.seed + number) for number in range(repeat)]
+    for name, values in axes.items():
+        found = [replace(trial, **{name: value}) for value in values for trial in found]
+    return iter(found)
+
+
+def run_all(
+    wanted: Iterable[Trial], show: Show, simulate: Callable[[Trial], Outcome] = run
+) -> list[tuple[Trial, Outcome]]:
+    """All of them, one after the other, saying which."""
+    every = list(wanted)
+    done = []
+    for number, trial in enumerate(every, 1):
+        show(f"{number} of {len(every)}: {described(trial)}")
+        done.append((trial, simulate(trial)))
+    return done
+
+
+def described(trial: Trial) -> str:
+    nodes = f", {trial.nodes} nodes" if trial.nodes > 1 else ""
+    return f"{trial.policy}, {trial.workload}, {trial.queries} queries{nodes}, seed {trial.seed}"
+
+
+def rows(done: Iterable[tuple[Trial, Outcome]]) -> list[Row]:
+    return [outcome.row(trial) for trial, outcome in done]
+
+
+def latency_series(
+    done: Sequence[tuple[Trial, Outcome]],
+    name: Callable[[Trial], str],
+    place: Callable[[Trial], float],
+) -> Series:
+    """Mean latency with its interval, over repeats, by name and by place on the axis."""
+    runs: dict[tuple[str, float], list[Any]] = {}
+    for trial, outcome in done:
+        runs.setdefault((name(trial), place(trial)), []).append(outcome.latencies_s)
+    series: Series = {}
+    for (label, at), values in runs.items():
+        if all(map(len, values)):
+            series.setdefault(label, {})[at] = mean_interval(values)
+    return series
+
+
+def row_series(
+    rows: Iterable[Row], key: str, name: Callable[[Row], str], place: Callable[[Row], float]
+) -> Series:
+    """A figure of the rows, averaged over repeats, without intervals."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for row in rows:
+        if row[key] is not None:
+            found.setdefault(name(row), {}).setdefault(place(row), []).append(row[key])
+    nan = float("nan")
+    return {
+        label: {at: Interval(sum(seen) / len(seen), nan, nan) for at, seen in points.items()}
+        for label, points in found.items()
+    }
+
+
+def panel(
+    title: str, caption: str, x_label: str, y_label: str, series: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A plot as it goes to JSON: by name a list of x, y, low, high (the last two may be null)."""
+    lines = {
+        name: [[at, *_plain(points[at])] for at in sorted(points)]
+        for name, points in series.items()
+    }
+    return {
+        "title": title,
+        "caption": caption,
+        "x_label": x_label,
+        "y_label": y_label,
+        "series": lines,
+    }
+
+
+def _plain(value: Any) -> list[float | None]:
+    if not isinstance(value, Interval):
+        return [float(value), None, None]
+    known = value.known
+    return [value.estimate, value.low if known else None, value.high if known else None]

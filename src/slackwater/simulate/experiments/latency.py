@@ -1,0 +1,97 @@
+"""Latency, slowdown and throughput against the number of queries."""
+
+from typing import Any
+
+import numpy as np
+
+from slackwater.simulate.experiment import (
+    ALL_POLICIES,
+    Experiment,
+    Options,
+    Show,
+    base_trial,
+    latency_series,
+    panel,
+    row_series,
+    rows,
+    run_all,
+    trials,
+)
+from slackwater.simulate.trial import Outcome, Trial
+
+LEVELS = np.linspace(0.0, 1.0, 101)
+
+
+class Latency(Experiment):
+    """Klink's figures 6 and 7: how late results are as the fleet grows."""
+
+    name = "latency"
+    title = "Latency against number of queries"
+    about = (
+        "Mean latency, its distribution at the largest number of queries, slowdown and "
+        "throughput. Workloads ysb, linear-road, nyc-taxi; delays uniform and Zipf."
+    )
+    columns = (
+        "workload delays policy queries mean_s p50_s "
+        "p99_s slowdown events_per_s memory_bytes collecting windows"
+    )
+
+    def run(self, options: Options, show: Show) -> dict[str, Any]:
+        counts = options.queries or (1, 20, 40, 60, 70, 80)
+        seconds = options.seconds or 300.0
+        base = base_trial(options, seconds)
+        done = run_all(
+            trials(
+                base,
+                options.repeat,
+                queries=counts,
+                policy=options.policies or ALL_POLICIES,
+                delays=options.delays or ("uniform:0:300ms",),
+                workload=options.workloads or ("ysb",),
+            ),
+            show,
+        )
+        found = rows(done)
+        panels = []
+        for workload, delays in dict.fromkeys((t.workload, t.delays) for t, _ in done):
+            mine = [(t, o) for t, o in done if (t.workload, t.delays) == (workload, delays)]
+            panels += _panels(f"{workload}, {delays}", mine)
+        return {"rows": found, "panels": panels}
+
+
+def _panels(setting: str, done: list[tuple[Trial, Outcome]]) -> list[dict[str, Any]]:
+    def name(trial: Trial) -> str:
+        return trial.policy
+
+    largest = max(trial.queries for trial, _ in done)
+    found = rows(done)
+    curves: dict[str, dict[float, float]] = {}
+    for trial, outcome in done:
+        if trial.queries == largest and len(outcome.latencies_s):
+            at = np.quantile(outcome.latencies_s, LEVELS).tolist()
+            curves[trial.policy] = dict(zip(at, (100 * LEVELS).tolist(), strict=True))
+    panels = [
+        panel(
+            f"Mean latency, {setting}",
+            "Against the number of queries; lower and flatter is better.",
+            "queries",
+            "mean latency, s",
+            latency_series(done, name, lambda trial: trial.queries),
+        ),
+        panel(
+            f"Distribution of latency, {setting}",
+            f"At {largest} queries; further left and up is better.",
+            "latency, s",
+            "windows done, %",
+            curves,
+        ),
+    ]
+    for key, title, label in (
+        ("slowdown", "Slowdown", "latency ÷ least possible"),
+        ("events_per_s", "Throughput", "events through operators, per second"),
+    ):
+        series = row_series(found, key, lambda row: row["policy"], lambda row: row["queries"])
+        panels.append(
+            panel(f"{title}, {setting}", "Against the number of queries.", "queries", label, series)
+        )
+    return panels

@@ -1,0 +1,70 @@
+"""Memory and CPU over time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from slackwater.engines.simulator.operators import Usage
+from slackwater.simulate.experiment import (
+    Experiment,
+    Options,
+    Show,
+    base_trial,
+    panel,
+    rows,
+    run_all,
+    trials,
+)
+
+POINTS = 200  # of a line
+
+
+class Resources(Experiment):
+    """Klink's figure 8: what memory and cores do while the fleet runs."""
+
+    name = "resources"
+    title = "Memory and CPU over time"
+    about = "From the start of the engine on, at 60 and 80 queries: memory, cores, collections."
+    columns = "workload policy queries mean_s p99_s memory_bytes busy_cores collecting"
+
+    def run(self, options: Options, show: Show) -> dict[str, Any]:
+        base = replace(base_trial(options, options.seconds or 300.0), warmup_s=0.0)
+        done = run_all(
+            trials(
+                base,
+                1,
+                policy=options.policies or ("default", "fcfs", "klink-no-memory", "klink"),
+                queries=options.queries or (60, 80),
+                workload=options.workloads or ("ysb",),
+                delays=options.delays or ("uniform:0:300ms",),
+            ),
+            show,
+        )
+        panels = []
+        for workload, queries in dict.fromkeys((t.workload, t.queries) for t, _ in done):
+            mine = {
+                t.policy: o.usage[0]
+                for t, o in done
+                if (t.workload, t.queries) == (workload, queries)
+            }
+            where = f"{workload}, {queries} queries"
+            for title, label, figure in _FIGURES:
+                lines = {policy: _line(usage, figure) for policy, usage in mine.items()}
+                panels.append(panel(f"{title}, {where}", "", "seconds", label, lines))
+        return {"rows": rows(done), "panels": panels}
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Usage], float]], ...] = (
+    ("Memory", "GB", lambda use: use.memory_bytes / 1e9),
+    ("Cores at work on events", "cores", lambda use: use.busy_cores),
+    ("Cores that collect garbage", "%", lambda use: 100 * use.collecting),
+)
+
+
+def _line(usage: Sequence[Usage], figure: Callable[[Usage], float]) -> dict[float, float]:
+    """Means of equal stretches."""
+    begin_s = usage[0].at_s
+    parts = np.array_split(np.array([(u.at_s - begin_s, figure(u)) for u in usage]), POINTS)
+    return {float(p[:, 0].mean()): float(p[:, 1].mean()) for p in parts if len(p)}

@@ -1,0 +1,104 @@
+"""What the model of micro-batches says of a fleet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slackwater import policies
+from slackwater.core.clock import VirtualClock
+from slackwater.core.controller import Controller
+from slackwater.engines.simulator.microbatch import MicroBatchEngine
+from slackwater.engines.simulator.query import Result, SimulatedQuery
+
+SLOTS_PER_CORE = 1.5  # as a fleet on Spark has them by default
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where a fleet runs."""
+
+    cores: float
+    slots: int | None = None  # None: 1.5 a core
+    driver_cores: float | None = None  # of a driver on a machine of its own
+
+    @property
+    def admitted(self) -> int:
+        return self.slots or max(1, round(SLOTS_PER_CORE * self.cores))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Of windows that end within the time that counts."""
+
+    results: list[Result]
+    with_rows_s: float  # mean duration of a batch
+    without_rows_s: float
+    batches: int
+    latencies_s: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = np.array([result.latency_s for result in self.results])
+        object.__setattr__(self, "latencies_s", found)
+
+    @property
+    def mean_s(self) -> float:
+        return float(self.latencies_s.mean()) if len(self.latencies_s) else float("inf")
+
+    @property
+    def p99_s(self) -> float:
+        return float(np.quantile(self.latencies_s, 0.99)) if len(self.latencies_s) else float("inf")
+
+
+def predict(
+    queries: Sequence[SimulatedQuery],
+    policy: str,
+    machine: Machine,
+    *,
+    warmup_s: float,
+    seconds: float,
+    parameters: dict[str, Any] | None = None,
+    patience_s: float = 60.0,
+) -> Prediction:
+    """Simulate until every window of the counted time is out, or for so much longer."""
+    start_s = queries[0].traffic.start_s
+    clock, chosen = VirtualClock(start_s), policies.load(policy, **(parameters or {}))
+    engine = MicroBatchEngine(
+        clock,
+        queries,
+        cores=machine.cores,
+        driver_cores=machine.driver_cores,
+        slots=machine.admitted,
+        gated=chosen.gated,
+    )
+    first_s, last_s = start_s + warmup_s, start_s + warmup_s + seconds
+    controller = Controller(engine, chosen, engine, clock, remember=1)
+    controller.run(lambda: clock.now() >= last_s + 1.0)
+    expected = sum(_windows(query, first_s, last_s) for query in queries)
+    while len(counted := _counted(engine.results, first_s, last_s)) < expected:
+        if clock.now() > last_s + patience_s:
+            break
+        until_s = clock.now() + 1.0
+        controller.run(lambda until_s=until_s: clock.now() >= until_s)  # type: ignore[misc]
+    durations = engine.durations()
+    rows = [seconds for rows, seconds in durations if rows]
+    empty = [seconds for rows, seconds in durations if not rows]
+    return Prediction(
+        counted,
+        float(np.mean(rows)) if rows else 0.0,
+        float(np.mean(empty)) if empty else 0.0,
+        len(durations),
+    )
+
+
+def _counted(results: Sequence[Result], first_s: float, last_s: float) -> list[Result]:
+    return [result for result in results if first_s < result.end_s <= last_s]
+
+
+def _windows(query: SimulatedQuery, first_s: float, last_s: float) -> int:
+    count, end_s = 0, query.window.next_end(first_s)
+    while end_s <= last_s:
+        count, end_s = count + 1, query.window.next_end(end_s)
+    return count

@@ -1,0 +1,46 @@
+"""The planner: more cores or fewer queries are never worse than the target."""
+
+import pytest
+
+from slackwater.core.windows import Deadlines, InputStream, Window
+from slackwater.engines.simulator.query import BatchCosts
+from slackwater.plan import Planned, Planner, last, plan, sentences, table
+
+
+def planner(**changes: object) -> Planner:
+    windows = Deadlines((Window("tumbling", 3.0, 3.0),), (InputStream("in", "time", 0.3),))
+    queries = [Planned(name, windows, rate=500.0) for name in ("first", "second")]
+    return Planner(queries, "klink", BatchCosts(), **changes)  # type: ignore[arg-type]
+
+
+def test_a_plan_says_what_a_target_takes() -> None:
+    answer = plan(planner(), cores=1, p99_s=1.5, show=lambda line: None)
+    assert [row["query"] for row in answer["queries"]] == ["first", "second"]
+    assert answer["least_cores"] == 1
+    most = answer["most_queries"]
+    assert most > 4
+    assert planner().predict(1, most).p99_s <= 1.5 < planner().predict(1, most + 2).p99_s + 0.5
+    assert table(answer).row_count == 3
+    assert f"at most {most} such queries" in sentences(answer)[0]
+
+
+def test_a_target_below_what_a_batch_takes_cannot_be_met() -> None:
+    answer = plan(planner(), cores=1, p99_s=0.31, show=lambda line: None)
+    assert answer["most_queries"] == 0
+    assert answer["least_cores"] is None
+    assert "no number of cores" in sentences(answer)[1]
+
+
+def test_a_driver_of_its_own_can_be_the_bottleneck() -> None:
+    costs = BatchCosts(driver=0.6)
+    one = planner(driver_cores=0.2)
+    one = Planner(one.queries * 6, "klink", costs, driver_cores=0.2)
+    assert one.predict(8).p99_s > 2 * one.predict(8, drivers=4).p99_s
+    least = one.least_drivers(8, p99_s=2.0)
+    assert least is not None
+    assert least > 1
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 64, 99])
+def test_the_last_number_that_holds_is_found(limit: int) -> None:
+    assert last(lambda n: n <= limit, 99) == limit
