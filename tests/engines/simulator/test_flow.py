@@ -24,10 +24,10 @@ def test_shares_are_work_conserving_and_within_bounds(wanted: list[float], total
 def test_paths_use_their_time_and_run_no_deeper_than_told(
     gaps: list[float], budget_s: float, depth: int
 ) -> None:
-    done = np.cumsum(np.array(gaps).reshape(2, 3), axis=1)[:, ::-1].copy()  # falling to the right
-    before = done.copy()
+    before = np.cumsum(np.array(gaps).reshape(2, 3), axis=1)[:, ::-1].copy()  # falling
     taken_s = np.array([[1.0, 2.0], [0.5, 0.25]])
-    left_s = run_paths(done, taken_s, budget_s, np.array([2, depth]))
+    given_s = np.full(2, budget_s)
+    done, left_s = run_paths(before, taken_s, given_s, np.array([2, depth]))
     assert np.all(np.diff(done, axis=1) <= 1e-9)
     used_s = ((done - before)[:, 1:] * taken_s).sum(axis=1)
     np.testing.assert_allclose(used_s, budget_s - left_s, atol=1e-9)

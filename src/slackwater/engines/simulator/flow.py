@@ -13,17 +13,17 @@ Ints = NDArray[np.intp]
 _ROUNDS = 6  # of handing out what others leave
 
 
-def run_paths(done: Floats, taken_s: Floats, budget_s: float, depth: Ints) -> Floats:
-    """Each row on a core of its own: what is under way first, then from the source on.
+def run_paths(done: Floats, taken_s: Floats, given_s: Floats, depth: Ints) -> tuple[Floats, Floats]:
+    """Each row with time on a core: what is under way first, then from the source on.
 
-    Only the first ``depth`` operators of a row run. Changes ``done``; returns the time left.
+    Only the first ``depth`` operators of a row run. Returns what is done then, and the time left.
 
     >>> done = np.array([[10.0, 4.0, 2.0]])
-    >>> left_s = run_paths(done, np.array([[1.0, 1.0]]), budget_s=6.0, depth=np.array([2]))
-    >>> done.tolist(), left_s.tolist()
+    >>> after, left_s = run_paths(done, np.array([[1.0, 1.0]]), np.array([6.0]), np.array([2]))
+    >>> after.tolist(), left_s.tolist()
     ([[10.0, 6.0, 6.0]], [0.0])
     """
-    left_s = np.full(len(done), budget_s)
+    done, left_s = done.copy(), given_s.copy()
     for operator in range(taken_s.shape[1], 1, -1):
         each_s = taken_s[:, operator - 1]
         ahead = done[:, operator - 1] - done[:, operator]
@@ -35,14 +35,35 @@ def run_paths(done: Floats, taken_s: Floats, budget_s: float, depth: Ints) -> Fl
     moved = np.minimum(done[:, 0] - done[:, 1], left_s / path_s)
     done[:, 1:] += moved[:, None] * running
     left_s -= moved * path_s
-    return left_s
+    return done, left_s
 
 
-def run_threads(done: Floats, work_s: Floats, given_s: Floats) -> Floats:
-    """Every operator on a thread of its own with so much time; returns the time used."""
-    moved = np.minimum(done[:, :-1] - done[:, 1:], given_s / work_s)
-    done[:, 1:] += moved
-    used: Floats = moved * work_s
+def wanted_by_threads(done: Floats, work_s: Floats, room: Floats) -> Floats:
+    """Time that each operator's thread can use: no operator runs far ahead of the next one.
+
+    ``room`` is how many events of the source may wait before each operator.
+    """
+    ahead = done[:, :-1] - done[:, 1:]
+    free = np.full(ahead.shape, np.inf)
+    free[:, :-1] = room[:, 1:] - ahead[:, 1:]
+    wanted: Floats = np.clip(np.minimum(ahead, free), 0.0, None) * work_s
+    return wanted
+
+
+def run_threads(done: Floats, work_s: Floats, room: Floats, given_s: Floats) -> Floats:
+    """Every operator on a thread of its own with so much time; changes ``done``, returns the time
+    used."""
+    used = np.zeros(work_s.shape)
+    for operator in range(work_s.shape[1], 0, -1):
+        each_s = work_s[:, operator - 1]
+        moved = np.minimum(
+            done[:, operator - 1] - done[:, operator], given_s[:, operator - 1] / each_s
+        )
+        if operator < work_s.shape[1]:
+            before_next = done[:, operator] - done[:, operator + 1]
+            moved = np.minimum(moved, np.clip(room[:, operator] - before_next, 0.0, None))
+        done[:, operator] += moved
+        used[:, operator - 1] = moved * each_s
     return used
 
 

@@ -19,7 +19,7 @@ class Heap:
     0.033
     """
 
-    total_bytes: float = 24e9
+    total_bytes: float = 21e9
     limit_bytes: float = 17.5e9  # of queues and state; then sources are held back
     walked_bytes_per_s: float = 8e9  # by all cores together
 

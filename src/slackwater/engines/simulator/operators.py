@@ -22,7 +22,12 @@ from slackwater.core.model import (
     Schedule,
     Snapshot,
 )
-from slackwater.engines.simulator.flow import fair_shares, run_paths, run_threads
+from slackwater.engines.simulator.flow import (
+    fair_shares,
+    run_paths,
+    run_threads,
+    wanted_by_threads,
+)
 from slackwater.engines.simulator.heap import Heap
 from slackwater.engines.simulator.pipeline import PipelineQuery, Segment
 from slackwater.engines.simulator.query import Result
@@ -35,6 +40,8 @@ Execution = Literal["cores", "threads", "priorities"]
 FEW = 1e-6  # events: less than that is nothing
 NO_TIME_S = 1e-9  # there are no batches, so nothing is paid for each
 STEP_S = 0.05  # of threads, whose shares change with their queues
+PASSES = 8  # over threads, in a step
+BUFFERED = 3000.0  # events at most between two operators that are threads
 SLICE_S = 0.003  # that an operating system gives a thread before the next one's turn
 SWITCH_S = 0.0001  # lost when a core goes over to another query's data
 NICE_STEP = 1.25  # ratio of the shares of two neighbouring nice values
@@ -75,7 +82,8 @@ class OperatorEngine:
     cycle_s
         r: after it all are asked about again.
     execution
-        ``cores``: an admitted query has a core for a cycle. ``threads``: every operator is a
+        ``cores``: queries have a core each, in the order of their admission, for a cycle at most;
+        who runs dry leaves its core to the next. ``threads``: every operator is a
         thread, and the operating system shares the cores evenly. ``priorities``: the same, but
         the order of admissions becomes nice values, as a middleware would set them.
     heap
@@ -143,6 +151,7 @@ class OperatorEngine:
         self._marks: list[deque[Mark]] = [deque() for _ in segments]
         self._came = np.zeros(len(segments))  # from other nodes since the last cycle
         self._depth = np.zeros(len(segments), dtype=np.intp)  # operators admitted to run
+        self._order: list[int] = []  # in which places were admitted
         self._weights = np.ones(len(segments))
         self._states = [QueryState(query.spec) for query in self._queries]
         began_s = [self._began_s - query.delay_s for query in self._queries]
@@ -166,7 +175,7 @@ class OperatorEngine:
 
     def collect(self, now_s: float) -> Snapshot:
         memory = Memory(int(self.live_bytes()), int(self.heap.limit_bytes))
-        slots = self.cores if self.execution == "cores" else len(self._states)
+        slots = len(self._states)  # the order of all is wanted: see _run
         return Snapshot(self.stream_now_s, slots, tuple(self._states), memory, self.cycle_s)
 
     def wait(self, until_s: float) -> None:
@@ -194,6 +203,7 @@ class OperatorEngine:
             self._tell(np.flatnonzero(self._fresh))
         self._fresh[:] = False
         self._depth[:] = 0
+        self._order.clear()
 
     # -- enforcer -------------------------------------------------------------------------------
 
@@ -206,10 +216,9 @@ class OperatorEngine:
                 raise EngineError(f"{admission.query} was admitted though it has nothing to do")
             operators = admission.operators or self._work_s.shape[1]
             self._depth[place] = min(operators, self._work_s.shape[1])
+            self._order.append(place)
             nice = min(39.0, 40.0 * rank / max(1, len(self._states)))
             self._weights[place] = NICE_STEP**-nice
-        if self.execution == "cores" and np.count_nonzero(self._depth) > self.cores:
-            raise EngineError(f"more queries than the {self.cores} cores were admitted")
 
     # -- one cycle ------------------------------------------------------------------------------
 
@@ -244,7 +253,7 @@ class OperatorEngine:
 
     def _sweep(self, place: int, total: float, until_s: float) -> None:
         end_s, came_s = self._next_end_s[place], self._sweep_s[place]
-        position = total - self._rate[place] * (until_s - came_s)
+        position = float(total - self._rate[place] * (until_s - came_s))
         mark = Mark(end_s, end_s + self._held_s, max(0.0, position), came_s)
         self._marks[place].append(mark)
         self.learn(place, mark)
@@ -266,20 +275,36 @@ class OperatorEngine:
             speed /= self._warm_up.factor(now_s - self._began_s)
         if self.execution != "cores":
             return self._run_threads(speed)
-        rows = np.flatnonzero(self._depth)
-        done, budget_s = self._done[rows], (self._step_s - SWITCH_S) * speed
-        left_s = run_paths(done, self._taken_s[rows], budget_s, self._depth[rows])
+        rows, whole_s = np.array(self._order, dtype=np.intp), self._step_s - SWITCH_S
+        taken_s = self._taken_s[rows] / speed
+        given_s = np.full(len(rows), whole_s)
+        done, left_s = run_paths(self._done[rows], taken_s, given_s, self._depth[rows])
+        # A core whose query has run dry goes on with the next in order, until none has time left.
+        used_s = whole_s - left_s
+        spare_s = self.cores * whole_s - (np.cumsum(used_s) - used_s)
+        short = spare_s < used_s
+        if short.any():
+            given_s = np.clip(spare_s, 0.0, used_s)
+            done, left_s = run_paths(self._done[rows], taken_s, given_s, self._depth[rows])
+            used_s = given_s - left_s
         self._done[rows] = done
-        return float(budget_s * len(rows) - left_s.sum()) / speed
+        return float(used_s.sum())
 
     def _run_threads(self, speed: float) -> float:
-        wanted = (self._done[:, :-1] - self._done[:, 1:]) * self._work_s / speed
-        crowded = np.count_nonzero(wanted > FEW) > self.cores
+        work_s, room = self._work_s / speed, BUFFERED / self._reach
+        crowded = np.count_nonzero(self._done[:, :-1] - self._done[:, 1:] > FEW) > self.cores
         useful = SLICE_S / (SLICE_S + SWITCH_S) if crowded else 1.0
+        left_s = self.cores * self._step_s * useful
         most = self._step_s * self._work_s / self._taken_s  # the rest of its time it is blocked
-        weights = np.broadcast_to(self._weights[:, None], wanted.shape)
-        shares = fair_shares(wanted, most, self.cores * self._step_s * useful, weights)
-        return float(run_threads(self._done, self._work_s / speed, shares).sum()) / useful
+        weights = np.broadcast_to(self._weights[:, None], work_s.shape)
+        for _ in range(PASSES):  # what one could not use for want of room is another's
+            wanted = wanted_by_threads(self._done, work_s, room)
+            shares = fair_shares(wanted, most, left_s, weights)
+            used = run_threads(self._done, work_s, room, shares)
+            most, left_s = most - used, left_s - float(used.sum())
+            if left_s <= NO_TIME_S or not used.any():
+                break
+        return self.cores * self._step_s - left_s / useful
 
     def _finish_marks(self, now_s: float, before: Floats, moved: Floats) -> None:
         for place in np.flatnonzero(moved > 0).tolist():

@@ -13,8 +13,8 @@ class WarmUp:
     (5.0, 1.01)
     """
 
-    cold: float = 5.0
-    settles_s: float = 10.0
+    cold: float = 10.0
+    settles_s: float = 15.0
 
     def factor(self, age_s: float) -> float:
         return 1.0 + (self.cold - 1.0) * exp(-age_s / self.settles_s)
