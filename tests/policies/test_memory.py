@@ -16,11 +16,13 @@ def test_pressure_ends_when_nothing_more_becomes_free() -> None:
     assert not pressure.update(2 * _memory.PATIENCE_S + 0.1, Memory(75, 100))
 
 
-def test_pressure_goes_on_anew_while_memory_is_above_the_bound() -> None:
+def test_in_vain_it_is_tried_less_and_less_often() -> None:
     pressure = Pressure(0.8)
-    assert pressure.update(0.0, Memory(90, 100))
-    assert pressure.update(10.0, Memory(90, 100))
-    assert pressure.update(20.0, Memory(90, 100))
+    on = [pressure.update(float(second), Memory(90, 100)) for second in range(200)]
+    assert on[0]
+    assert sum(on[:20]) > sum(on[40:60]) >= sum(on[-60:-40]) > -1
+    assert any(on[100:])
+    assert sum(on) < 40
 
 
 def test_without_a_figure_there_is_no_pressure() -> None:

@@ -15,10 +15,10 @@ from slackwater.simulate.trial import Trial, run
 SMALL = {
     "latency": Options(queries=(2, 3), seconds=8, workloads=("ysb",), cores=2),
     "resources": Options(queries=(2,), seconds=30, cores=2),
-    "nodes": Options(queries=(3,), seconds=6, cores=2, policies=("fcfs", "klink")),
+    "nodes": Options(queries=(8,), seconds=25, cores=2, policies=("fcfs", "klink")),
     "estimators": Options(),
     "throughput": Options(queries=(2,), seconds=6, cores=2, policies=("fcfs", "klink")),
-    "sensitivity": Options(queries=(2,), seconds=6, cores=2),
+    "sensitivity": Options(queries=(2,), seconds=30, cores=2),
     "levels": Options(seconds=6),
     "scale": Options(queries=(100,), seconds=5, policies=("fcfs",)),
 }

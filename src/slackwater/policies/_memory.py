@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from slackwater.core.model import Memory, OperatorMetrics, QueryMetrics, QueryState
 
 PATIENCE_S = 3.0  # without a fall in memory, and something else is tried
+LONGEST_PAUSE_S = 300.0  # between two attempts
 FALL = 0.005  # as a share of what is used
 ROW_BYTES = 1000.0  # what a row takes until a query has shown it
 FIRST_ROWS = 50_000  # of a first batch: enough to learn from, too few to run out of memory
@@ -12,7 +13,9 @@ FIRST_ROWS = 50_000  # of a first batch: enough to learn from, too few to run ou
 
 class Pressure:
     """Memory management is on from ``bound`` until half of the memory used then is free again, or
-    until for some seconds nothing more became free; then it may go on anew.
+    until for some seconds nothing more became free. If memory is above the bound even then, input
+    comes as fast as anything can be freed; then it is tried again less and less often, because
+    what frees most is not what is due.
 
     >>> pressure = Pressure(0.8)
     >>> pressure.update(10.0, Memory(70, 100))
@@ -31,6 +34,8 @@ class Pressure:
         self._target_bytes = 0.0
         self._least_bytes = 0.0  # since it is on
         self._fell_s = 0.0  # when that was reached
+        self._pause_s = PATIENCE_S  # after a vain attempt
+        self._again_s = 0.0  # no new attempt before
 
     def update(self, now_s: float, memory: Memory | None) -> bool:
         """Whether memory counts now."""
@@ -39,9 +44,14 @@ class Pressure:
         used = memory.used_bytes
         if self._on and used < (1 - FALL) * self._least_bytes:
             self._least_bytes, self._fell_s = used, now_s
-        if self._on and (used <= self._target_bytes or now_s - self._fell_s >= PATIENCE_S):
+        if self._on and used <= self._target_bytes:
+            self._on, self._pause_s = False, PATIENCE_S
+        elif self._on and now_s - self._fell_s >= PATIENCE_S:
             self._on = False
-        if not self._on and memory.utilisation >= self.bound:
+            if memory.utilisation >= self.bound:
+                self._again_s = now_s + self._pause_s
+                self._pause_s = min(LONGEST_PAUSE_S, 2 * self._pause_s)
+        if not self._on and memory.utilisation >= self.bound and now_s >= self._again_s:
             self._on, self._target_bytes = True, used / 2
             self._least_bytes, self._fell_s = used, now_s
         return self._on

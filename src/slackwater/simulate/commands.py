@@ -46,6 +46,9 @@ def _command(experiment: Experiment) -> Callable[..., None]:
         ] = None,
         repeat: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 1,
         cores: Annotated[int, typer.Option(min=1, help="Of each node.")] = 24,
+        cold: Annotated[
+            bool, typer.Option("--cold/--warm", help="Start with code that is not compiled yet.")
+        ] = True,
         seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 1,
         json_file: JsonFile = None,
         report: ReportFolder = None,
@@ -58,6 +61,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
             seconds=seconds,
             repeat=repeat,
             cores=cores,
+            cold=cold,
             seed=seed,
         )
         _check(options)

@@ -34,6 +34,7 @@ class Options:
     seconds: float | None = None
     repeat: int = 1
     cores: int = 24
+    cold: bool = True
     seed: int = 1
 
 
@@ -57,6 +58,7 @@ def base_trial(options: Options, seconds: float) -> Trial:
         seconds=seconds,
         warmup_s=min(120.0, seconds / 2),
         cores=options.cores,
+        cold=options.cold,
         seed=options.seed,
     )
 

@@ -41,6 +41,7 @@ class Trial:
     forwarding: bool = True  # of watermarks and costs between nodes
     cycle_s: float = 0.12  # r
     parameters: dict[str, Any] = field(default_factory=dict)  # of the policy
+    cold: bool = True  # the engine has just started and its code is not compiled yet
     seed: int = 1
 
 
@@ -88,7 +89,6 @@ def run_fleet(
     queries: Sequence[PipelineQuery],
     execution: Execution | None = None,
     heap: Heap | None = None,
-    warm_up: WarmUp | None = WarmUp(),  # noqa: B008
 ) -> Outcome:
     """Simulate these queries as the trial says."""
     begin_s, clock = time.perf_counter(), VirtualClock(START_S)
@@ -99,7 +99,7 @@ def run_fleet(
         "cycle_s": trial.cycle_s,
         "execution": execution,
         "heap": heap,
-        "warm_up": warm_up,
+        "warm_up": WarmUp() if trial.cold else None,
     }
     until_s, counted_s = START_S + trial.seconds, START_S + trial.warmup_s
     results: Sequence[Result]

@@ -111,7 +111,7 @@ def test_a_fixed_trigger_waits_for_its_time() -> None:
 
 
 def test_a_driver_with_few_cores_of_its_own_holds_everyone_up() -> None:
-    few, many = (with_driver(cores) for cores in (0.5, 8.0))
+    few, many = (with_driver(cores) for cores in (0.25, 8.0))
     for engine in (few, many):  # half of all work is the driver's: both do as much
         assert engine.driver is not None
         assert engine.driver.busy_s == pytest.approx(engine.cores.busy_s, rel=0.2)

@@ -8,6 +8,7 @@ from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.heap import Heap
 from slackwater.engines.simulator.operators import OperatorEngine, least_cores
 from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
+from slackwater.engines.simulator.warmup import WarmUp
 
 START_S = 1_000_000.0
 POLICIES = ["spark", "fcfs", "round-robin", "klink"]
@@ -42,7 +43,7 @@ def test_what_came_in_is_queued_or_done(policy: str) -> None:
     queries = fleet(6)
     engine = run(policy, queries, 12)
     cycles = len(engine.usage)
-    assert engine._done[:, 0] == pytest.approx(cycles * 0.12 * 10_000)  # no source was held
+    assert engine._done[:, 0] == pytest.approx(cycles * engine._step_s * 10_000)  # none was held
     assert np.all(np.diff(engine._done, axis=1) <= 1e-6)  # no operator is ahead of the one before
     assert np.all(engine._done >= 0)
 
@@ -83,8 +84,36 @@ def test_a_full_heap_holds_sources_back_and_takes_cores_for_collections() -> Non
     assert engine.usage[-1].events < max(use.events for use in engine.usage)
 
 
-def test_klink_serves_windows_that_are_due_first_under_load() -> None:
-    queries = fleet(9)  # more than two cores can do at once, less than they can do in all
-    klink, fcfs = (run(policy, queries, 40, cores=3) for policy in ("klink", "round-robin"))
-    means = [np.mean([r.latency_s for r in engine.results[20:]]) for engine in (klink, fcfs)]
-    assert means[0] < means[1]
+def test_least_slack_first_halves_latency_where_memory_bounds_the_backlog() -> None:
+    queries, heap = (
+        fleet(16),
+        Heap(total_bytes=20e9, limit_bytes=200e6),
+    )  # twice what 2 cores can do
+    slack, arrival = (run(policy, queries, 40, heap=heap) for policy in ("klink-no-memory", "fcfs"))
+    means = [np.mean([r.latency_s for r in engine.results[60:]]) for engine in (slack, arrival)]
+    assert means[0] < 0.5 * means[1]
+
+
+def test_memory_management_leads_out_of_a_full_heap() -> None:
+    """The engine starts cold; whoever lets memory fill then is kept there by collections."""
+    heap = Heap(total_bytes=1.75e9, limit_bytes=1.46e9, walked_bytes_per_s=0.6e9)
+    queries = synthetic_like_ysb(7)
+    full, managed = (
+        run(policy, queries, 220, warm_up=WarmUp(), heap=heap) for policy in ("fcfs", "klink")
+    )
+    assert full.usage[-1].memory_bytes > 0.9 * heap.limit_bytes
+    assert managed.usage[-1].memory_bytes < 0.2 * heap.limit_bytes
+    late = [np.mean([use.events for use in e.usage[-400:]]) for e in (managed, full)]
+    assert late[0] > 1.2 * late[1]
+
+
+def synthetic_like_ysb(number: int) -> list[PipelineQuery]:
+    operators = (
+        Operator("source", 5e-6),
+        Operator("filter", 1e-6, selectivity=1 / 3),
+        Operator("count", 53e-6),
+    )
+    return [
+        PipelineQuery(name=f"q{i}", operators=operators, phase_s=0.4 * i % 3, rate=8_500.0)
+        for i in range(number)
+    ]

@@ -42,6 +42,8 @@ class Cluster:
         count = len(policies)
         if count < 2:
             raise UsageError("a cluster has at least two nodes")
+        if len(queries) < count:
+            raise UsageError(f"{count} nodes need at least as many queries, not {len(queries)}")
         self.clock = clock
         parts: list[list[Segment]] = [[] for _ in range(count)]
         for number, query in enumerate(queries):

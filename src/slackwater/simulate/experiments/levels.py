@@ -48,6 +48,7 @@ class Levels(Experiment):
             queries=QUERIES,
             cores=CORES,
             workload="synthetic",
+            cold=False,
         )
         found: list[dict[str, Any]] = []
         for blocking in (0.0, BLOCKING):
@@ -87,4 +88,4 @@ def _run(execution: Execution, blocking: float, trial: Trial) -> Outcome:
     queries = synthetic(
         trial.queries, cores=trial.cores, load=trial.load, blocking=blocking, seed=trial.seed
     )
-    return run_fleet(trial, queries, execution, warm_up=None)
+    return run_fleet(trial, queries, execution)
