@@ -68,7 +68,6 @@ class Planner:
     queries: Sequence[Planned]
     policy: str
     costs: BatchCosts
-    background: float = 0.0
     driver_cores: float | None = None
 
     def predict(self, cores: int, count: int | None = None, drivers: int = 1) -> Prediction:
@@ -76,9 +75,8 @@ class Planner:
         count = len(self.queries) if count is None else count
         mine = list(range(0, count, drivers))
         fleet = [self._copy(number) for number in mine]
-        free = max(0.1, cores - self.background) / drivers
         slots = max(1, Machine(cores).admitted // drivers)
-        machine = Machine(free, slots, self.driver_cores)
+        machine = Machine(cores / drivers, slots, self.driver_cores)
         return predict(fleet, self.policy, machine, warmup_s=WARMUP_S, seconds=SECONDS)
 
     def most_queries(self, cores: int, p99_s: float) -> int:

@@ -1,15 +1,16 @@
 """Fits the model of micro-batches to measurements of real Spark, and checks its predictions."""
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
+from scipy.optimize import minimize
 
 from slackwater.bench.trial import Trial, workloads
 from slackwater.core.errors import UsageError
@@ -17,8 +18,11 @@ from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.simulate.prediction import Machine, Prediction, predict
 
 START_S = 1_700_000_000.0
-ROUNDS = 4  # of fitting the time that batches wait
+EVALUATIONS = 160
+FITTED_S = 60.0  # of a run are simulated for a fit
 WARMUP_S = 12.0  # the model has no cold start: less than a real run needs
+FITTED = ("fixed_s", "empty_s", "per_row_s", "waiting_s", "beside", "spread")
+FIRST_GUESS = (0.08, 0.05, 2e-5, 0.04, 0.5, 0.25)
 
 Run = dict[str, Any]
 
@@ -28,14 +32,7 @@ class Calibration:
     """What was learnt of a machine and a workload; ``plan`` reads it."""
 
     costs: BatchCosts
-    background: float  # cores that are busy whatever runs
     cores: int
-
-    @property
-    def machine(self) -> Machine:
-        # Slots follow the cores that Spark is told of, not those that are left.
-        free = max(0.1, self.cores - self.background)
-        return Machine(free, slots=Machine(self.cores).admitted)
 
 
 def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
@@ -47,12 +44,19 @@ def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
             runs = [run for run in result["runs"] if "error" not in run]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{file} is not a result of slackwater bench: {error}") from error
-        found += [run for run in runs if run["trial"]["profile"] == profile]
+        # What FAIR pools do to queries that come late is not in the model.
+        found += [
+            run for run in runs if run["trial"]["profile"] == profile and not run["trial"]["fair"]
+        ]
     return found
 
 
 def calibrate(
-    fit: Sequence[Run], held_out: Sequence[Run], cores: int, show: Callable[[str], None]
+    fit: Sequence[Run],
+    held_out: Sequence[Run],
+    cores: int,
+    show: Callable[[str], None],
+    evaluations: int = EVALUATIONS,
 ) -> dict[str, Any]:
     """Fit on the first runs, predict the others.
 
@@ -60,17 +64,12 @@ def calibrate(
     ----------
     cores
         Of the machine on which they ran.
+    evaluations
+        Of the model, at most.
     """
     if not fit:
         raise UsageError("no run to fit: the files hold none with our session profile")
-    show(f"fitting {len(fit)} runs")
-    costs, background = _fit_work(fit)
-    found = Calibration(costs, background, cores)
-    for number in range(ROUNDS):
-        show(f"fitting waiting times, round {number + 1} of {ROUNDS}")
-        late_s = np.mean([_lateness_s(run, predict_run(run, found)) for run in fit])
-        waiting_s = max(0.0, found.costs.waiting_s + float(late_s))
-        found = replace(found, costs=replace(found.costs, waiting_s=waiting_s))
+    found = Calibration(_fit(fit, cores, show, evaluations), cores)
     rows = []
     for number, (kind, run) in enumerate(
         [("fitted", run) for run in fit] + [("held out", run) for run in held_out], 1
@@ -90,7 +89,7 @@ def load(file: Path) -> Calibration:
     """What ``calibrate --json`` wrote."""
     try:
         raw = json.loads(file.read_text())["calibration"]
-        return Calibration(BatchCosts(**raw["costs"]), raw["background"], raw["cores"])
+        return Calibration(BatchCosts(**raw["costs"]), raw["cores"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{file} is not a result of slackwater simulate calibrate") from error
 
@@ -100,7 +99,8 @@ def table(result: dict[str, Any]) -> Table:
     costs = result["calibration"]["costs"]
     title = (
         f"a batch: {costs['fixed_s']:.3f} s + {1e6 * costs['per_row_s']:.1f} µs a row, "
-        f"{costs['empty_s']:.3f} s without rows, {costs['waiting_s']:.3f} s of waiting"
+        f"{costs['empty_s']:.3f} s without rows, {costs['waiting_s']:.3f} s of waiting, "
+        f"{costs['beside']:.0%} more work beside it"
     )
     grid = Table(title=title, title_justify="left")
     for column in ("use", "policy", "workload", "queries"):
@@ -116,13 +116,12 @@ def table(result: dict[str, Any]) -> Table:
     return grid
 
 
-def predict_run(run: Run, calibration: Calibration) -> Prediction:
+def predict_run(run: Run, calibration: Calibration, seconds: float | None = None) -> Prediction:
     """The same trial in the model: the same traffic, phases, windows and policy."""
     known = {field.name for field in fields(Trial)}
     trial = Trial(**{key: value for key, value in run["trial"].items() if key in known})
-    machine = calibration.machine
-    if trial.slots is not None:
-        machine = replace(machine, slots=trial.slots)
+    if seconds is not None:
+        trial = replace(trial, seconds=min(trial.seconds, seconds))
     queries = [
         SimulatedQuery(
             name=name,
@@ -138,69 +137,66 @@ def predict_run(run: Run, calibration: Calibration) -> Prediction:
     return predict(
         queries,
         trial.policy,
-        machine,
+        Machine(calibration.cores, trial.slots),
         warmup_s=WARMUP_S,
         seconds=trial.seconds,
         parameters=trial.parameters,
     )
 
 
-def _fit_work(runs: Sequence[Run]) -> tuple[BatchCosts, float]:
-    """CPU seconds = with rows × fixed + without × empty + rows × per row + time × background."""
-    table = np.array(
-        [
-            (
-                run["batches"] - run["batches_without_rows"],
-                run["batches_without_rows"],
-                run["events"],
-                run["seconds"],
-            )
-            for run in runs
-        ],
-        dtype=np.float64,
-    )
-    spent = np.array([run["cpu_s"] for run in runs])
-    fixed_s, empty_s, per_row_s, background = least_squares(table, spent)
+def _fit(
+    runs: Sequence[Run], cores: int, show: Callable[[str], None], evaluations: int
+) -> BatchCosts:
+    """Costs with which the model shows what was seen: durations, their spread, CPU, latency."""
     shares = [run["driver_share"] for run in runs if run.get("driver_share") is not None]
-    costs = BatchCosts(
-        fixed_s=fixed_s,
-        empty_s=empty_s,
-        per_row_s=per_row_s,
-        waiting_s=0.0,
-        driver=float(np.mean(shares)) if shares else 0.0,
-    )
-    return costs, background
+    seen = np.concatenate([_seen(run) for run in runs])
+    tries = itertools.count(1)
+
+    def costs_of(point: NDArray[np.float64]) -> BatchCosts:
+        values = map(float, np.exp(point))
+        driver = float(np.mean(shares)) if shares else 0.0
+        return BatchCosts(**dict(zip(FITTED, values, strict=True)), driver=driver)
+
+    def error(point: NDArray[np.float64]) -> float:
+        known = Calibration(costs_of(point), cores)
+        shown = [_shown(predict_run(run, known, FITTED_S)) for run in runs]
+        gap = np.nan_to_num(np.concatenate(shown) - seen, nan=0.0, posinf=9.0, neginf=-9.0)
+        off = float((np.clip(gap, -3.0, 3.0) ** 2).mean())
+        show(f"fitting {len(runs)} runs, try {next(tries)} of at most {evaluations}: {off:.4f}")
+        return off
+
+    start = np.log(FIRST_GUESS)
+    # Every corner of the first figure differs from the guess by a factor of two in one cost.
+    corners = np.vstack([start, start + np.log(2.0) * np.eye(len(start))])
+    options = {"maxfev": evaluations, "initial_simplex": corners, "xatol": 0.01, "fatol": 1e-5}
+    return costs_of(minimize(error, start, method="Nelder-Mead", options=options).x)
 
 
-def least_squares(table: NDArray[np.float64], wanted: NDArray[np.float64]) -> list[float]:
-    """The best weights of the columns of which none is negative; relative errors count.
-
-    >>> least_squares(np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]]), np.array([2.0, 4.0, 6.0]))
-    [2.0, 0.0]
-    """
-    table, wanted = table / wanted[:, None], np.ones(len(wanted))
-    scale = np.maximum(table.max(axis=0), 1e-12)
-    best, least = [0.0] * table.shape[1], float("inf")
-    for size in range(1, min(table.shape) + 1):
-        for chosen in combinations(range(table.shape[1]), size):
-            columns = list(chosen)
-            found, *_ = np.linalg.lstsq(table[:, columns] / scale[columns], wanted, rcond=None)
-            error = float(((table[:, columns] / scale[columns] @ found - wanted) ** 2).sum())
-            if (found >= 0).all() and error < least * (1 - 1e-9) - 1e-15:
-                least, best = error, [0.0] * table.shape[1]
-                for column, weight in zip(columns, found / scale[columns], strict=True):
-                    best[column] = round(float(weight), 12)
-    return best
-
-
-def _lateness_s(run: Run, predicted: Prediction) -> float:
-    """How much longer real batches took, on average over both kinds."""
-    empty = run["batches_without_rows"]
+def _seen(run: Run) -> NDArray[np.float64]:
     with_rows, without = run["batch_s"]["with_rows"], run["batch_s"]["without_rows"]
-    late_s = (run["batches"] - empty) * (with_rows["mean"] - predicted.with_rows_s)
-    if empty and without["mean"] is not None:
-        late_s += empty * (without["mean"] - predicted.without_rows_s)
-    return float(late_s / run["batches"])
+    return _logarithms(
+        with_rows["mean"],
+        without["mean"],
+        with_rows["p90"] / with_rows["p50"],
+        run["cpu_s"] / run["batches"],
+        run["latency_s"]["mean"],
+    )
+
+
+def _shown(predicted: Prediction) -> NDArray[np.float64]:
+    rows, empty = predicted.with_rows_s, predicted.without_rows_s
+    return _logarithms(
+        rows.mean() if len(rows) else None,
+        empty.mean() if len(empty) else None,
+        np.quantile(rows, 0.9) / np.quantile(rows, 0.5) if len(rows) else None,
+        predicted.busy_s / max(1, predicted.batches),
+        predicted.mean_s,
+    )
+
+
+def _logarithms(*values: float | None) -> NDArray[np.float64]:
+    """What was not seen is no number, and does not count."""
+    return np.array([np.log(value) if value else np.nan for value in values])
 
 
 def _compared(run: Run, predicted: Prediction) -> Run:

@@ -34,14 +34,18 @@ class Prediction:
     """Of windows that end within the time that counts."""
 
     results: list[Result]
-    with_rows_s: float  # mean duration of a batch
-    without_rows_s: float
-    batches: int
+    with_rows_s: NDArray[np.float64]  # durations of batches
+    without_rows_s: NDArray[np.float64]
+    busy_s: float  # of all cores together, in all
     latencies_s: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         found = np.array([result.latency_s for result in self.results])
         object.__setattr__(self, "latencies_s", found)
+
+    @property
+    def batches(self) -> int:
+        return len(self.with_rows_s) + len(self.without_rows_s)
 
     @property
     def mean_s(self) -> float:
@@ -83,13 +87,11 @@ def predict(
         until_s = clock.now() + 1.0
         controller.run(lambda until_s=until_s: clock.now() >= until_s)  # type: ignore[misc]
     durations = engine.durations()
-    rows = [seconds for rows, seconds in durations if rows]
-    empty = [seconds for rows, seconds in durations if not rows]
     return Prediction(
         counted,
-        float(np.mean(rows)) if rows else 0.0,
-        float(np.mean(empty)) if empty else 0.0,
-        len(durations),
+        np.array([seconds for rows, seconds in durations if rows]),
+        np.array([seconds for rows, seconds in durations if not rows]),
+        engine.cores.busy_s,
     )
 
 

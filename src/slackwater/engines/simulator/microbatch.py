@@ -13,6 +13,7 @@ from slackwater.engines.simulator.cores import Cores
 from slackwater.engines.simulator.query import POLL_S, Execution, Result, SimulatedQuery
 
 Event = Literal["arrive", "end"]
+BESIDE = ""  # no query's name: work that nobody waits for
 
 
 class MicroBatchEngine:
@@ -88,6 +89,8 @@ class MicroBatchEngine:
         for name in self.driver.ended(now_s) if self.driver is not None else ():
             self.cores.start(name, self._remaining_s.pop(name), now_s)
         for name in self.cores.ended(now_s):
+            if name == BESIDE:
+                continue
             waiting_s = 0.0 if name in self._fruitless else self._query(name).costs.waiting_s
             self._later(now_s + waiting_s, "end", name)
         while self._events and self._events[0][0] <= now_s:
@@ -124,6 +127,8 @@ class MicroBatchEngine:
         if work_s is None:
             self._fruitless.add(name)
             work_s = self._query(name).costs.poll_s
+        if beside := self._query(name).costs.beside:
+            self.cores.start(BESIDE, work_s * beside, now_s)
         if self.driver is None:
             self.cores.start(name, work_s, now_s)
         else:

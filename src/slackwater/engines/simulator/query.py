@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from slackwater.engines.simulator.stream import Stream
 from slackwater.engines.simulator.windowed import WindowedQuery
 from slackwater.metrics import Batch, BatchObserver, Coming
@@ -19,6 +21,8 @@ class BatchCosts:
     per_row_s: float = 1e-5
     waiting_s: float = 0.03  # for disks and the slowest task
     poll_s: float = 0.002  # work of a look that finds nothing
+    beside: float = 0.0  # work that others do meanwhile, as a share of its own: GC, compiler, tasks
+    spread: float = 0.0  # of the work from batch to batch: standard deviation of its logarithm
     driver: float = 0.0  # share of all work that only the driver's cores can do
 
     def work_s(self, rows: int) -> float:
@@ -64,6 +68,7 @@ class Execution:
         self._coming_s: float | None = None  # and the next will
         self._batch: Batch | None = None  # the one that runs
         self.durations: list[tuple[int, float]] = []  # rows and seconds of those that ran
+        self._rng = np.random.default_rng(query.traffic.seed)
         self._window = query.window
         self._next_end_s = self._window.next_end(query.traffic.start_s)
 
@@ -90,7 +95,8 @@ class Execution:
             backlog_rows=float(arrived - total),
             arrived_rows=float(arrived),
         )
-        return self.query.costs.work_s(rows)
+        work_s, spread = self.query.costs.work_s(rows), self.query.costs.spread
+        return work_s * float(self._rng.lognormal(-spread * spread / 2, spread))
 
     def end(self, now_s: float) -> list[Result]:
         """The batch has ended: what it emitted."""

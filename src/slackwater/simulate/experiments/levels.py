@@ -19,7 +19,7 @@ from slackwater.simulate.fleets import synthetic
 from slackwater.simulate.trial import Outcome, Trial, run_fleet
 
 QUERIES, CORES = 20, 4
-LOADS = (0.5, 0.7, 0.8, 0.9, 0.95)
+LOADS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.2)
 BLOCKING = 0.1  # of the operators
 
 # Name, how it executes, how often it decides.
