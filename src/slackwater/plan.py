@@ -179,15 +179,19 @@ def sentences(answer: dict[str, Any]) -> list[str]:
     found = [f"{target}: at most {answer['most_queries']} such queries on {answer['cores']} cores"]
     least = answer["least_cores"]
     found.append(
-        f"{target}: this fleet needs {least} cores"
+        f"{target}: this fleet needs {least} {_plural(least, 'core')}"
         if least is not None
         else f"{target}: no number of cores is enough; each query alone takes longer"
     )
     if "least_drivers" in answer:
         drivers = answer["least_drivers"]
         found.append(
-            f"{target}: {drivers} drivers are enough"
+            f"{target}: {drivers} {_plural(drivers, 'driver')} suffice"
             if drivers is not None
             else f"{target}: more drivers do not help on {answer['cores']} cores"
         )
     return found
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"
