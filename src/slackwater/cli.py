@@ -161,6 +161,7 @@ def plan(
         ],
         chosen,
         known.costs if known is not None else BatchCosts(),
+        known.background if known is not None else 0.0,
         driver_cores,
     )
     answer = with_status(

@@ -61,6 +61,8 @@ class Planner:
     ----------
     queries
         The fleet's; more of them are copies of these in turn.
+    background
+        Cores that are busy however many batches run.
     driver_cores
         Of one driver where drivers have machines of their own.
     """
@@ -68,6 +70,7 @@ class Planner:
     queries: Sequence[Planned]
     policy: str
     costs: BatchCosts
+    background: float = 0.0
     driver_cores: float | None = None
 
     def predict(self, cores: int, count: int | None = None, drivers: int = 1) -> Prediction:
@@ -76,7 +79,8 @@ class Planner:
         mine = list(range(0, count, drivers))
         fleet = [self._copy(number) for number in mine]
         slots = max(1, Machine(cores).admitted // drivers)
-        machine = Machine(cores / drivers, slots, self.driver_cores)
+        free = max(0.1, cores - self.background) / drivers
+        machine = Machine(free, slots, self.driver_cores)
         return predict(fleet, self.policy, machine, warmup_s=WARMUP_S, seconds=SECONDS)
 
     def most_queries(self, cores: int, p99_s: float) -> int:

@@ -22,7 +22,7 @@ EVALUATIONS = 160
 FITTED_S = 60.0  # of a run are simulated for a fit
 WARMUP_S = 12.0  # the model has no cold start: less than a real run needs
 FITTED = ("fixed_s", "empty_s", "per_row_s", "waiting_s", "beside", "spread")
-FIRST_GUESS = (0.08, 0.05, 2e-5, 0.04, 0.5, 0.25)
+FIRST_GUESS = (0.08, 0.05, 2e-5, 0.04, 0.3, 0.2, 0.1)  # of these and of the background
 
 Run = dict[str, Any]
 
@@ -33,6 +33,12 @@ class Calibration:
 
     costs: BatchCosts
     cores: int
+    background: float = 0.0  # cores that are busy however many batches run
+
+    def machine(self, cores: float | None = None, slots: int | None = None) -> Machine:
+        """Such a machine, perhaps with another number of cores."""
+        whole = self.cores if cores is None else cores
+        return Machine(max(0.1, whole - self.background), slots or Machine(whole).admitted)
 
 
 def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
@@ -69,7 +75,7 @@ def calibrate(
     """
     if not fit:
         raise UsageError("no run to fit: the files hold none with our session profile")
-    found = Calibration(_fit(fit, cores, show, evaluations), cores)
+    found = _fit(fit, cores, show, evaluations)
     rows = []
     for number, (kind, run) in enumerate(
         [("fitted", run) for run in fit] + [("held out", run) for run in held_out], 1
@@ -89,7 +95,7 @@ def load(file: Path) -> Calibration:
     """What ``calibrate --json`` wrote."""
     try:
         raw = json.loads(file.read_text())["calibration"]
-        return Calibration(BatchCosts(**raw["costs"]), raw["cores"])
+        return Calibration(BatchCosts(**raw["costs"]), raw["cores"], raw["background"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{file} is not a result of slackwater simulate calibrate") from error
 
@@ -137,7 +143,7 @@ def predict_run(run: Run, calibration: Calibration, seconds: float | None = None
     return predict(
         queries,
         trial.policy,
-        Machine(calibration.cores, trial.slots),
+        calibration.machine(slots=trial.slots),
         warmup_s=WARMUP_S,
         seconds=trial.seconds,
         parameters=trial.parameters,
@@ -146,20 +152,21 @@ def predict_run(run: Run, calibration: Calibration, seconds: float | None = None
 
 def _fit(
     runs: Sequence[Run], cores: int, show: Callable[[str], None], evaluations: int
-) -> BatchCosts:
+) -> Calibration:
     """Costs with which the model shows what was seen: durations, their spread, CPU, latency."""
     shares = [run["driver_share"] for run in runs if run.get("driver_share") is not None]
     seen = np.concatenate([_seen(run) for run in runs])
     tries = itertools.count(1)
 
-    def costs_of(point: NDArray[np.float64]) -> BatchCosts:
-        values = map(float, np.exp(point))
+    def known(point: NDArray[np.float64]) -> Calibration:
+        *values, background = map(float, np.exp(point))
         driver = float(np.mean(shares)) if shares else 0.0
-        return BatchCosts(**dict(zip(FITTED, values, strict=True)), driver=driver)
+        costs = BatchCosts(**dict(zip(FITTED, values, strict=True)), driver=driver)
+        return Calibration(costs, cores, background)
 
     def error(point: NDArray[np.float64]) -> float:
-        known = Calibration(costs_of(point), cores)
-        shown = [_shown(predict_run(run, known, FITTED_S)) for run in runs]
+        tried = known(point)
+        shown = [_shown(run, predict_run(run, tried, FITTED_S), tried.background) for run in runs]
         gap = np.nan_to_num(np.concatenate(shown) - seen, nan=0.0, posinf=9.0, neginf=-9.0)
         off = float((np.clip(gap, -3.0, 3.0) ** 2).mean())
         show(f"fitting {len(runs)} runs, try {next(tries)} of at most {evaluations}: {off:.4f}")
@@ -169,7 +176,7 @@ def _fit(
     # Every corner of the first figure differs from the guess by a factor of two in one cost.
     corners = np.vstack([start, start + np.log(2.0) * np.eye(len(start))])
     options = {"maxfev": evaluations, "initial_simplex": corners, "xatol": 0.01, "fatol": 1e-5}
-    return costs_of(minimize(error, start, method="Nelder-Mead", options=options).x)
+    return known(minimize(error, start, method="Nelder-Mead", options=options).x)
 
 
 def _seen(run: Run) -> NDArray[np.float64]:
@@ -183,13 +190,14 @@ def _seen(run: Run) -> NDArray[np.float64]:
     )
 
 
-def _shown(predicted: Prediction) -> NDArray[np.float64]:
+def _shown(run: Run, predicted: Prediction, background: float) -> NDArray[np.float64]:
     rows, empty = predicted.with_rows_s, predicted.without_rows_s
+    behind_s = background * run["seconds"] / run["batches"]  # of a batch
     return _logarithms(
         rows.mean() if len(rows) else None,
         empty.mean() if len(empty) else None,
         np.quantile(rows, 0.9) / np.quantile(rows, 0.5) if len(rows) else None,
-        predicted.busy_s / max(1, predicted.batches),
+        predicted.busy_s / max(1, predicted.batches) + behind_s,
         predicted.mean_s,
     )
 
