@@ -66,4 +66,4 @@ def test_one_node_is_no_cluster() -> None:
 def test_when_one_node_is_full_all_sources_wait() -> None:
     cluster = run("fcfs", 2, 40, 1)
     for node in cluster.nodes:
-        assert np.all(node._held_s == cluster.nodes[0]._held_s)
+        assert np.all(node._sources.held_s == cluster.nodes[0]._sources.held_s)

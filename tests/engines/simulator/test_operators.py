@@ -79,7 +79,7 @@ def test_a_full_heap_holds_sources_back_and_takes_cores_for_collections() -> Non
     small = Heap(total_bytes=300e6, limit_bytes=200e6)
     engine = run("fcfs", fleet(16), 30, heap=small)
     assert max(use.memory_bytes for use in engine.usage) < 1.2 * small.limit_bytes
-    assert engine._held_s > 0
+    assert engine._sources.held_s > 0
     assert engine.usage[-1].collecting > engine.usage[1].collecting
     assert engine.usage[-1].events < max(use.events for use in engine.usage)
 

@@ -7,9 +7,10 @@ from slackwater.core.clock import VirtualClock
 from slackwater.core.controller import Controller
 from slackwater.core.errors import UsageError
 from slackwater.core.protocols import Policy
-from slackwater.engines.simulator.operators import Mark, OperatorEngine
+from slackwater.engines.simulator.operators import OperatorEngine
 from slackwater.engines.simulator.pipeline import PipelineQuery, Segment
 from slackwater.engines.simulator.query import Result
+from slackwater.engines.simulator.sources import Mark
 
 
 class Cluster:
@@ -79,6 +80,8 @@ class Cluster:
         for _ in range(first.steps):
             held, now_s = any(node.full for node in self.nodes), self.clock.now()
             self.clock.advance_to(now_s + first.cycle_s / first.steps)
+            for node in self.nodes:
+                node.hold_up()
             for node in self.nodes:
                 node.step(now_s, held)
             for node, gone in zip(self.nodes, self._gone, strict=True):

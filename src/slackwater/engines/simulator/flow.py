@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+FEW = 1e-6  # events: less than that is nothing
+SLICE_S = 0.003  # that an operating system gives a thread before the next one's turn
+SWITCH_S = 0.0001  # lost when a core goes over to another query's data
+
 _ROUNDS = 6  # of handing out what others leave
+_PASSES = 8  # over threads, in a step
 
 
 def run_paths(done: Floats, taken_s: Floats, given_s: Floats, depth: Ints) -> tuple[Floats, Floats]:
@@ -38,15 +43,59 @@ def run_paths(done: Floats, taken_s: Floats, given_s: Floats, depth: Ints) -> tu
     return done, left_s
 
 
+def run_in_order(
+    done: Floats, taken_s: Floats, depth: Ints, cores: int, step_s: float
+) -> tuple[Floats, float]:
+    """Rows in this order, each on one core; a core whose row runs dry goes on with the next.
+
+    Returns what is done then, and the time used.
+    """
+    whole_s = step_s - SWITCH_S
+    after, left_s = run_paths(done, taken_s, np.full(len(done), whole_s), depth)
+    used_s = whole_s - left_s
+    spare_s = cores * whole_s - (np.cumsum(used_s) - used_s)  # when it is a row's turn
+    if (spare_s < used_s).any():
+        given_s = np.clip(spare_s, 0.0, used_s)
+        after, left_s = run_paths(done, taken_s, given_s, depth)
+        used_s = given_s - left_s
+    return after, float(used_s.sum())
+
+
+def run_shared(
+    done: Floats,
+    work_s: Floats,
+    busy: Floats,
+    room: Floats,
+    weights: Floats,
+    cores: int,
+    step_s: float,
+) -> float:
+    """All operators as threads that share the cores by weight; changes ``done``, returns the time
+    used.
+
+    ``busy`` is the share of its time that a thread computes and is not blocked.
+    """
+    crowded = np.count_nonzero(done[:, :-1] - done[:, 1:] > FEW) > cores
+    useful = SLICE_S / (SLICE_S + SWITCH_S) if crowded else 1.0
+    left_s, most_s = cores * step_s * useful, step_s * busy
+    for _ in range(_PASSES):  # what one could not use for want of room is another's
+        wanted_s = wanted_by_threads(done, work_s, room)
+        shares = fair_shares(wanted_s, most_s, left_s, weights)
+        used = run_threads(done, work_s, room, shares)
+        most_s, left_s = most_s - used, left_s - float(used.sum())
+        if left_s <= 1e-9 or not used.any():
+            break
+    return cores * step_s - left_s / useful
+
+
 def wanted_by_threads(done: Floats, work_s: Floats, room: Floats) -> Floats:
     """Time that each operator's thread can use: no operator runs far ahead of the next one.
 
-    ``room`` is how many events of the source may wait before each operator.
+    ``room`` is how many events of the source may wait behind each operator.
     """
     ahead = done[:, :-1] - done[:, 1:]
-    free = np.full(ahead.shape, np.inf)
-    free[:, :-1] = room[:, 1:] - ahead[:, 1:]
-    wanted: Floats = np.clip(np.minimum(ahead, free), 0.0, None) * work_s
+    behind = np.concatenate((ahead[:, 1:], np.zeros((len(done), 1))), axis=1)
+    wanted: Floats = np.clip(np.minimum(ahead, room - behind), 0.0, None) * work_s
     return wanted
 
 
@@ -56,12 +105,11 @@ def run_threads(done: Floats, work_s: Floats, room: Floats, given_s: Floats) -> 
     used = np.zeros(work_s.shape)
     for operator in range(work_s.shape[1], 0, -1):
         each_s = work_s[:, operator - 1]
+        behind = done[:, operator] - done[:, operator + 1] if operator < work_s.shape[1] else 0.0
         moved = np.minimum(
             done[:, operator - 1] - done[:, operator], given_s[:, operator - 1] / each_s
         )
-        if operator < work_s.shape[1]:
-            before_next = done[:, operator] - done[:, operator + 1]
-            moved = np.minimum(moved, np.clip(room[:, operator] - before_next, 0.0, None))
+        moved = np.minimum(moved, np.clip(room[:, operator - 1] - behind, 0.0, None))
         done[:, operator] += moved
         used[:, operator - 1] = moved * each_s
     return used

@@ -22,39 +22,19 @@ from slackwater.core.model import (
     Schedule,
     Snapshot,
 )
-from slackwater.engines.simulator.flow import (
-    fair_shares,
-    run_paths,
-    run_threads,
-    wanted_by_threads,
-)
+from slackwater.engines.simulator.flow import FEW, Floats, run_in_order, run_shared
 from slackwater.engines.simulator.heap import Heap
 from slackwater.engines.simulator.pipeline import PipelineQuery, Segment
 from slackwater.engines.simulator.query import Result
-from slackwater.engines.simulator.sweeps import FirstArrivals
+from slackwater.engines.simulator.sources import Mark, Sources
 from slackwater.engines.simulator.warmup import WarmUp
 
-Floats = NDArray[np.float64]
 Execution = Literal["cores", "threads", "priorities"]
 
-FEW = 1e-6  # events: less than that is nothing
 NO_TIME_S = 1e-9  # there are no batches, so nothing is paid for each
 STEP_S = 0.05  # of threads, whose shares change with their queues
-PASSES = 8  # over threads, in a step
 BUFFERED = 3000.0  # events at most between two operators that are threads
-SLICE_S = 0.003  # that an operating system gives a thread before the next one's turn
-SWITCH_S = 0.0001  # lost when a core goes over to another query's data
 NICE_STEP = 1.25  # ratio of the shares of two neighbouring nice values
-
-
-@dataclass(slots=True)
-class Mark:
-    """A sweeping watermark on its way."""
-
-    end_s: float  # of its window, in the time of the streams
-    ended_s: float  # the same on the clock
-    position: float  # events of the source before it
-    came_s: float  # to the source, in the time of the streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +105,15 @@ class OperatorEngine:
         self._segments = segments
         self._queries = [segment.query for segment in segments]
         self.places = {query.name: place for place, query in enumerate(self._queries)}
-        self._rng = np.random.default_rng(seed)
+        self._sources = Sources(segments, self._began_s, seed)
         self._work_s = np.array([s.query.work_s[s.part] for s in segments])
         self._taken_s = self._work_s + [s.query.blocked_s[s.part] for s in segments]
         self._reach = np.array([s.query.reach[s.part] for s in segments])
-        self._rate = np.array([s.query.rate for s in segments])
-        self._starts_s = self._began_s + np.array(
-            [s.query.starts_s if s.is_first else math.inf for s in segments]
-        )
         self._bytes = np.array([query.event_bytes for query in self._queries])
         self._keeps = np.array([any(o.keeps for o in s.query.operators[s.part]) for s in segments])
         self._done = np.zeros((len(segments), self._work_s.shape[1] + 1))
-        self._held_s = 0.0  # for how long all sources were held back so far
         self._state_bytes = sum(s.query.state_bytes for s in segments if s.is_last)
         self._kept_from = np.zeros(len(segments))  # events of windows that ended are gone
-        arrivals = {(q.rate, q.delays): FirstArrivals(q.rate, q.delays) for q in self._queries}
-        self._arrivals = [arrivals[query.rate, query.delays] for query in self._queries]
-        self._next_end_s = [
-            q.window.next_end(self._began_s + q.starts_s + q.delay_s) for q in self._queries
-        ]
-        self._sweep_s = [
-            self._draw_sweep(place) if segment.is_first else math.inf
-            for place, segment in enumerate(segments)
-        ]
         self._marks: list[deque[Mark]] = [deque() for _ in segments]
         self._came = np.zeros(len(segments))  # from other nodes since the last cycle
         self._depth = np.zeros(len(segments), dtype=np.intp)  # operators admitted to run
@@ -160,6 +126,7 @@ class OperatorEngine:
         self._fresh = np.zeros(len(segments), dtype=bool)  # those with something to tell
         self.arrived: list[tuple[int, Mark]] = []  # at sources, in the last step
         self.passed: list[tuple[int, Mark]] = []  # through this node, in the last step
+        self._beyond = np.full(len(segments), math.inf)  # events that the next node has room for
         self.downstream: dict[int, tuple[OperatorEngine, int]] = {}  # by place: where it goes on
 
     # -- driver ---------------------------------------------------------------------------------
@@ -167,7 +134,7 @@ class OperatorEngine:
     @property
     def stream_now_s(self) -> float:
         """The time of the streams: it stands still while sources are held back."""
-        return self.clock.now() - self._held_s
+        return self.clock.now() - self._sources.held_s
 
     @property
     def full(self) -> bool:
@@ -230,6 +197,13 @@ class OperatorEngine:
             if not self.forwarding:  # else it was told when it came to the source
                 self.learn(place, replace(mark, came_s=self.stream_now_s))
 
+    def hold_up(self) -> None:
+        """Threads stop when the node behind has no room; the papers' schedulers let queues grow."""
+        if self.execution == "threads":
+            for place, (other, there) in self.downstream.items():
+                waiting = float(other._done[there, 0] - other._done[there, 1] + other._came[there])
+                self._beyond[place] = max(0.0, BUFFERED / float(other._reach[there, 0]) - waiting)
+
     def learn(self, place: int, mark: Mark) -> None:
         """A sweeping watermark has come, here or to the node where its query's source is."""
         self._known_marks[place] = mark
@@ -240,32 +214,17 @@ class OperatorEngine:
         came, self._came = self._came, np.zeros(len(self._queries))
         self._fresh |= came > FEW
         if held:
-            self._held_s += self._step_s
+            self._sources.held_s += self._step_s
         else:
-            until_s = now_s + self._step_s - self._held_s
-            open_s = np.clip(until_s - self._starts_s, 0.0, self._step_s)
-            came = came + self._rate * open_s
-            for place in [p for p, at_s in enumerate(self._sweep_s) if at_s <= until_s]:
-                self._sweep(place, self._done[place, 0] + came[place], until_s)
+            fresh, marks = self._sources.take(now_s, self._step_s, self._done[:, 0])
+            came = came + fresh
+            self.arrived = [(place, mark) for place, mark in enumerate(marks) if mark is not None]
+        for place, mark in self.arrived:
+            self._marks[place].append(mark)
+            self.learn(place, mark)
         self._filling = float((came * self._bytes).sum()) / self._step_s
         self._fresh |= self._done[:, 0] - self._done[:, -1] < FEW  # has something to do again
         self._done[:, 0] += came
-
-    def _sweep(self, place: int, total: float, until_s: float) -> None:
-        end_s, came_s = self._next_end_s[place], self._sweep_s[place]
-        position = float(total - self._rate[place] * (until_s - came_s))
-        mark = Mark(end_s, end_s + self._held_s, max(0.0, position), came_s)
-        self._marks[place].append(mark)
-        self.learn(place, mark)
-        self.arrived.append((place, mark))
-        self._next_end_s[place] = self._queries[place].window.next_end(end_s)
-        self._sweep_s[place] = self._draw_sweep(place)
-
-    def _draw_sweep(self, place: int) -> float:
-        """When the next window's watermark arrives, in the time of its stream."""
-        query = self._queries[place]
-        delays = self._arrivals[place].draw(self._rng, query.streams)
-        return self._next_end_s[place] + query.delay_s + float(delays.max())
 
     def _run(self, now_s: float) -> float:
         """Let operators work; the time on cores that it took."""
@@ -273,38 +232,26 @@ class OperatorEngine:
         speed = 1.0 - self._collecting
         if self._warm_up is not None:
             speed /= self._warm_up.factor(now_s - self._began_s)
-        if self.execution != "cores":
-            return self._run_threads(speed)
-        rows, whole_s = np.array(self._order, dtype=np.intp), self._step_s - SWITCH_S
-        taken_s = self._taken_s[rows] / speed
-        given_s = np.full(len(rows), whole_s)
-        done, left_s = run_paths(self._done[rows], taken_s, given_s, self._depth[rows])
-        # A core whose query has run dry goes on with the next in order, until none has time left.
-        used_s = whole_s - left_s
-        spare_s = self.cores * whole_s - (np.cumsum(used_s) - used_s)
-        short = spare_s < used_s
-        if short.any():
-            given_s = np.clip(spare_s, 0.0, used_s)
-            done, left_s = run_paths(self._done[rows], taken_s, given_s, self._depth[rows])
-            used_s = given_s - left_s
-        self._done[rows] = done
-        return float(used_s.sum())
-
-    def _run_threads(self, speed: float) -> float:
-        work_s, room = self._work_s / speed, BUFFERED / self._reach
-        crowded = np.count_nonzero(self._done[:, :-1] - self._done[:, 1:] > FEW) > self.cores
-        useful = SLICE_S / (SLICE_S + SWITCH_S) if crowded else 1.0
-        left_s = self.cores * self._step_s * useful
-        most = self._step_s * self._work_s / self._taken_s  # the rest of its time it is blocked
-        weights = np.broadcast_to(self._weights[:, None], work_s.shape)
-        for _ in range(PASSES):  # what one could not use for want of room is another's
-            wanted = wanted_by_threads(self._done, work_s, room)
-            shares = fair_shares(wanted, most, left_s, weights)
-            used = run_threads(self._done, work_s, room, shares)
-            most, left_s = most - used, left_s - float(used.sum())
-            if left_s <= NO_TIME_S or not used.any():
-                break
-        return self.cores * self._step_s - left_s / useful
+        if self.execution == "cores":
+            rows = np.array(self._order, dtype=np.intp)
+            self._done[rows], busy_s = run_in_order(
+                self._done[rows],
+                self._taken_s[rows] / speed,
+                self._depth[rows],
+                self.cores,
+                self._step_s,
+            )
+            return busy_s
+        within = BUFFERED / self._reach[:, 1:]
+        return run_shared(
+            self._done,
+            self._work_s / speed,
+            self._work_s / self._taken_s,
+            np.concatenate((within, self._beyond[:, None]), axis=1),
+            np.broadcast_to(self._weights[:, None], self._work_s.shape),
+            self.cores,
+            self._step_s,
+        )
 
     def _finish_marks(self, now_s: float, before: Floats, moved: Floats) -> None:
         for place in np.flatnonzero(moved > 0).tolist():
@@ -320,6 +267,11 @@ class OperatorEngine:
                 self._fresh[place] = True
 
     # -- what is seen of it ---------------------------------------------------------------------
+
+    def pending_s(self) -> list[float]:
+        """How long ago windows ended whose watermark is still on its way here."""
+        now_s = self.clock.now()
+        return [now_s - mark.ended_s for marks in self._marks for mark in marks]
 
     def moved_on(self, place: int) -> float:
         """Events of the source that have passed this node so far."""
