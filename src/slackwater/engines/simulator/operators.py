@@ -222,7 +222,7 @@ class OperatorEngine:
         for place, mark in self.arrived:
             self._marks[place].append(mark)
             self.learn(place, mark)
-        self._filling = float((came * self._bytes).sum()) / self._step_s
+        self._filling = float((came * self._reach[:, 0] * self._bytes).sum()) / self._step_s
         self._fresh |= self._done[:, 0] - self._done[:, -1] < FEW  # has something to do again
         self._done[:, 0] += came
 
