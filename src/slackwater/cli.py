@@ -148,9 +148,11 @@ def plan(
 
     path = config.find(file, Path.cwd())
     fleet = config.load(path)
-    chosen = policy or fleet.policy
-    policies.load(chosen)
+    chosen, parameters = (policy, {}) if policy else (fleet.policy, fleet.parameters)
+    policies.load(chosen, **parameters)
     known = calibrate.load(calibration) if calibration is not None else None
+    if driver_cores is not None and (known is None or not known.costs.driver):
+        raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
     if known is None:
         console.print("no --calibration: figures are rough", highlight=False)
     found = Launch(fleet, path.parent).deadlines()
@@ -163,6 +165,8 @@ def plan(
         known.costs if known is not None else BatchCosts(),
         known.background if known is not None else 0.0,
         driver_cores,
+        fleet.slots,
+        parameters,
     )
     answer = with_status(
         lambda show: planning.plan(planner, cores or os.cpu_count() or 1, p99, show)

@@ -1,7 +1,7 @@
 """How late a fleet's results will be on so many cores, and what a target takes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from slackwater.simulate.prediction import Machine, Prediction, predict
 from slackwater.traffic import Traffic
 
 START_S = 1_700_000_000.0
-WARMUP_S, SECONDS = 15.0, 60.0  # simulated
+WARMUP_S, SECONDS = 15.0, 60.0  # simulated at least
+WINDOWS = 3  # of every query at least
 MOST_QUERIES, MOST_CORES, MOST_DRIVERS = 2000, 512, 64  # that are looked for
 NO_WINDOW_S = 1.0  # how often a query without windows is taken to run
 
@@ -72,16 +73,25 @@ class Planner:
     costs: BatchCosts
     background: float = 0.0
     driver_cores: float | None = None
+    slots: int | None = None  # None: 1.5 a core
+    parameters: dict[str, Any] = field(default_factory=dict)  # of the policy
 
     def predict(self, cores: int, count: int | None = None, drivers: int = 1) -> Prediction:
         """So many queries, spread evenly over the drivers; the fullest driver counts."""
         count = len(self.queries) if count is None else count
         mine = list(range(0, count, drivers))
         fleet = [self._copy(number) for number in mine]
-        slots = max(1, Machine(cores).admitted // drivers)
+        slots = max(1, (self.slots or Machine(cores).admitted) // drivers)
         free = max(0.1, cores - self.background) / drivers
         machine = Machine(free, slots, self.driver_cores)
-        return predict(fleet, self.policy, machine, warmup_s=WARMUP_S, seconds=SECONDS)
+        return predict(
+            fleet,
+            self.policy,
+            machine,
+            warmup_s=max(WARMUP_S, *(q.window_s + q.delay_s for q in fleet)),
+            seconds=max(SECONDS, *(WINDOWS * q.window.slide_s for q in fleet)),
+            parameters=self.parameters,
+        )
 
     def most_queries(self, cores: int, p99_s: float) -> int:
         """As many as keep the 99th percentile; 0 if not even one does."""
@@ -101,7 +111,7 @@ class Planner:
     def _copy(self, number: int) -> SimulatedQuery:
         query = self.queries[number % len(self.queries)]
         turn = number // len(self.queries)
-        name = query.name if turn == 0 else f"{query.name}-{turn + 1}"
+        name = query.name if turn == 0 else f"{query.name}#{turn + 1}"  # no query is called so
         return query.simulated(name, number, self.costs)
 
 
@@ -180,19 +190,20 @@ def sentences(answer: dict[str, Any]) -> list[str]:
     if "target_p99_s" not in answer:
         return []
     target = f"p99 ≤ {answer['target_p99_s']:g} s"
-    found = [f"{target}: at most {answer['most_queries']} such queries on {answer['cores']} cores"]
-    least = answer["least_cores"]
+    most, cores, least = answer["most_queries"], answer["cores"], answer["least_cores"]
+    where = f"such queries on {cores} {_plural(cores, 'core')}"
+    found = [f"{target}: {f'at most {most}' if most < MOST_QUERIES else f'{most} or more'} {where}"]
     found.append(
         f"{target}: this fleet needs {least} {_plural(least, 'core')}"
         if least is not None
-        else f"{target}: no number of cores is enough; each query alone takes longer"
+        else f"{target}: not even {MOST_CORES} cores are enough for this fleet"
     )
     if "least_drivers" in answer:
         drivers = answer["least_drivers"]
         found.append(
-            f"{target}: {drivers} {_plural(drivers, 'driver')} suffice"
+            f"{target}: drivers needed: {drivers}"
             if drivers is not None
-            else f"{target}: more drivers do not help on {answer['cores']} cores"
+            else f"{target}: more drivers do not help on {cores} {_plural(cores, 'core')}"
         )
     return found
 

@@ -50,11 +50,16 @@ def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
             runs = [run for run in result["runs"] if "error" not in run]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{file} is not a result of slackwater bench: {error}") from error
-        # What FAIR pools do to queries that come late is not in the model.
-        found += [
-            run for run in runs if run["trial"]["profile"] == profile and not run["trial"]["fair"]
-        ]
+        found += [run for run in runs if _in_the_model(run, profile)]
     return found
+
+
+def _in_the_model(run: Run, profile: str) -> bool:
+    """What FAIR pools do to queries that come late is not, nor a backlog at the start."""
+    trial = run["trial"]
+    usual = not trial.get("fair") and not trial.get("backlog_s") and run.get("batches")
+    seen = run["latency_s"]["mean"] is not None
+    return bool(usual and seen and trial["profile"] == profile)
 
 
 def calibrate(
@@ -184,7 +189,7 @@ def _seen(run: Run) -> NDArray[np.float64]:
     return _logarithms(
         with_rows["mean"],
         without["mean"],
-        with_rows["p90"] / with_rows["p50"],
+        with_rows["p90"] / with_rows["p50"] if with_rows["p50"] else None,
         run["cpu_s"] / run["batches"],
         run["latency_s"]["mean"],
     )

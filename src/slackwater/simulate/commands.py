@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +35,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
             str | None, typer.Option(help="Of ysb, linear-road, nyc-taxi; comma-separated.")
         ] = None,
         policies: Annotated[
-            str | None, typer.Option(help="Comma-separated; default: the engine's own threads.")
+            str | None, typer.Option(help="Comma-separated; `default` is the engine's own threads.")
         ] = None,
         queries: Annotated[str | None, typer.Option(help="Counts, such as 20,40,80.")] = None,
         delays: Annotated[
@@ -64,7 +64,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
             cold=cold,
             seed=seed,
         )
-        _check(options)
+        _check(options, experiment)
         make_folder(report)
         result = with_status(lambda show: experiment.run(options, show))
         result = described(experiment, options) | result
@@ -93,7 +93,9 @@ def calibrate(
         typer.Option(help="Predict these runs instead of the repeats after the first."),
     ] = None,
     profile: Annotated[str, typer.Option(help="Session profile of the runs to fit.")] = "tuned",
-    cores: Annotated[int | None, typer.Option(help="Of that machine; default: this one's.")] = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Of that machine; default: this one's.")
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Fit the model of micro-batches to measured runs; check it on runs not used for that.
@@ -160,8 +162,13 @@ def _cell(column: str, value: Any) -> str:
     return str(value)
 
 
-def _check(options: Options) -> None:
+def _check(options: Options, experiment: Experiment) -> None:
     """What is wrong shows at once, not after minutes."""
+    usual = Options()
+    for field in fields(Options):
+        changed = getattr(options, field.name) != getattr(usual, field.name)
+        if changed and field.name not in experiment.uses.split():
+            raise UsageError(f"{experiment.name} does not take --{field.name}")
     from slackwater import policies
     from slackwater.simulate.fleets import SHAPES
     from slackwater.simulate.trial import DEFAULT

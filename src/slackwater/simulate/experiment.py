@@ -45,6 +45,7 @@ class Experiment(ABC):
     title: ClassVar[str] = ""
     about: ClassVar[str] = ""  # one or two sentences
     columns: ClassVar[str] = ""  # keys of the rows that a table shows
+    uses: ClassVar[str] = "workloads policies queries delays seconds repeat cores cold seed"
 
     @abstractmethod
     def run(self, options: Options, show: Show) -> dict[str, Any]:

@@ -66,7 +66,10 @@ def predict(
     parameters: dict[str, Any] | None = None,
     patience_s: float = 60.0,
 ) -> Prediction:
-    """Simulate until every window of the counted time is out, or for so much longer."""
+    """Simulate until every window of the counted time is out, or for so much longer.
+
+    Those that are not out then count with their age.
+    """
     start_s = queries[0].traffic.start_s
     clock, chosen = VirtualClock(start_s), policies.load(policy, **(parameters or {}))
     engine = MicroBatchEngine(
@@ -80,12 +83,15 @@ def predict(
     first_s, last_s = start_s + warmup_s, start_s + warmup_s + seconds
     controller = Controller(engine, chosen, engine, clock, remember=1)
     controller.run(lambda: clock.now() >= last_s + 1.0)
-    expected = sum(_windows(query, first_s, last_s) for query in queries)
-    while len(counted := _counted(engine.results, first_s, last_s)) < expected:
-        if clock.now() > last_s + patience_s:
+    ends = {(q.name, end_s) for q in queries for end_s in _ends(q, first_s, last_s)}
+    limit_s = last_s + patience_s + max(query.delay_s for query in queries)
+    while len(counted := _counted(engine.results, first_s, last_s)) < len(ends):
+        if clock.now() > limit_s:
             break
         until_s = clock.now() + 1.0
         controller.run(lambda until_s=until_s: clock.now() >= until_s)  # type: ignore[misc]
+    missing = ends - {(result.query, result.end_s) for result in counted}
+    counted += [Result(name, end_s, clock.now()) for name, end_s in sorted(missing)]
     durations = engine.durations()
     return Prediction(
         counted,
@@ -99,8 +105,9 @@ def _counted(results: Sequence[Result], first_s: float, last_s: float) -> list[R
     return [result for result in results if first_s < result.end_s <= last_s]
 
 
-def _windows(query: SimulatedQuery, first_s: float, last_s: float) -> int:
-    count, end_s = 0, query.window.next_end(first_s)
+def _ends(query: SimulatedQuery, first_s: float, last_s: float) -> list[float]:
+    found, end_s = [], query.window.next_end(first_s)
     while end_s <= last_s:
-        count, end_s = count + 1, query.window.next_end(end_s)
-    return count
+        found.append(end_s)
+        end_s = query.window.next_end(end_s)
+    return found

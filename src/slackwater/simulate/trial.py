@@ -111,7 +111,9 @@ def run_fleet(
         results, nodes = engine.results, [engine]
     else:
         many = [_policy(replace(trial, seed=trial.seed + n)) for n in range(trial.nodes)]
-        cluster = Cluster(clock, queries, many, forwarding=trial.forwarding, **options)
+        cluster = Cluster(
+            clock, queries, many, forwarding=trial.forwarding, seed=trial.seed, **options
+        )
         cluster.run(until_s)
         results, nodes = cluster.results, cluster.nodes
     # Windows that are not out yet count with their age: else those who finish few look good.

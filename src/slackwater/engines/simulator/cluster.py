@@ -38,6 +38,7 @@ class Cluster:
         policies: Sequence[Policy],
         *,
         forwarding: bool = True,
+        seed: int = 1,
         **options: Any,
     ) -> None:
         count = len(policies)
@@ -51,8 +52,9 @@ class Cluster:
             half = len(query.operators) // 2
             parts[number % count].append(Segment(query, 0, half))
             parts[(number + 1) % count].append(Segment(query, half))
+        first_seed = seed * count  # so that no two runs share one
         self.nodes = [
-            OperatorEngine(clock, part, forwarding=forwarding, seed=number + 1, **options)
+            OperatorEngine(clock, part, forwarding=forwarding, seed=first_seed + number, **options)
             for number, part in enumerate(parts)
         ]
         self._controllers = [

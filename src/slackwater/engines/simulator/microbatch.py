@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from slackwater.core.clock import VirtualClock
-from slackwater.core.errors import EngineError
+from slackwater.core.errors import EngineError, UsageError
 from slackwater.core.model import Phase, QueryState, Schedule, Snapshot
 from slackwater.engines.simulator.cores import Cores
 from slackwater.engines.simulator.query import POLL_S, Execution, Result, SimulatedQuery
@@ -46,6 +46,8 @@ class MicroBatchEngine:
         slots: int = 3,
         gated: bool = True,
     ) -> None:
+        if len({query.name for query in queries}) < len(queries):
+            raise UsageError("two queries have the same name")
         self.clock = clock
         self.slots = slots
         self.gated = gated

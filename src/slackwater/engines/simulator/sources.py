@@ -46,6 +46,7 @@ class Sources:
             for place, segment in enumerate(segments)
         ]
         self.held_s = 0.0  # for how long they were held back so far
+        self._ended_s: list[float | None] = [None] * len(segments)  # on the clock, the next ends
 
     def take(self, now_s: float, step_s: float, before: Floats) -> tuple[Floats, list[Mark | None]]:
         """What comes within a step: events, and where there is one a watermark.
@@ -54,6 +55,9 @@ class Sources:
         """
         until_s = now_s + step_s - self.held_s
         came: Floats = self._rate * np.clip(until_s - self._starts_s, 0.0, step_s)
+        for place, end_s in enumerate(self._next_end_s):
+            if end_s <= until_s and self._ended_s[place] is None:
+                self._ended_s[place] = end_s + self.held_s
         marks: list[Mark | None] = [None] * len(self._queries)
         for place in [p for p, at_s in enumerate(self._sweep_s) if at_s <= until_s]:
             total = float(before[place] + came[place])
@@ -63,9 +67,12 @@ class Sources:
     def _sweep(self, place: int, total: float, until_s: float) -> Mark:
         end_s, came_s = self._next_end_s[place], self._sweep_s[place]
         position = total - float(self._rate[place]) * (until_s - came_s)
+        ended_s = self._ended_s[place]
+        assert ended_s is not None, "a window's watermark came before its end"
         self._next_end_s[place] = self._queries[place].window.next_end(end_s)
+        self._ended_s[place] = None
         self._sweep_s[place] = self._draw(place)
-        return Mark(end_s, end_s + self.held_s, max(0.0, position), came_s)
+        return Mark(end_s, ended_s, max(0.0, position), came_s)
 
     def _draw(self, place: int) -> float:
         """When the next window's watermark arrives, in the time of its stream."""

@@ -14,6 +14,7 @@ class Estimators(Experiment):
     title = "Accuracy of estimators"
     about = "Share of sweeping watermarks within the predicted interval, for f = 90, 95 and 99 %."
     columns = "delays estimator confidence coverage coverage_low coverage_high width_s"
+    uses = "delays seed"
 
     def run(self, options: Options, show: Show) -> dict[str, Any]:
         delays = list(options.delays or ("uniform:0:300ms", "zipf:0.99:300ms"))

@@ -66,10 +66,13 @@ def _panels(setting: str, done: list[tuple[Trial, Outcome]]) -> list[dict[str, A
     largest = max(trial.queries for trial, _ in done)
     found = rows(done)
     curves: dict[str, dict[float, float]] = {}
-    for trial, outcome in done:
-        if trial.queries == largest and len(outcome.latencies_s):
-            at = np.quantile(outcome.latencies_s, LEVELS).tolist()
-            curves[trial.policy] = dict(zip(at, (100 * LEVELS).tolist(), strict=True))
+    for policy in dict.fromkeys(trial.policy for trial, _ in done):
+        seen = np.concatenate(
+            [o.latencies_s for t, o in done if (t.policy, t.queries) == (policy, largest)]
+        )
+        if len(seen):
+            at = np.quantile(seen, LEVELS).tolist()
+            curves[policy] = dict(zip(at, (100 * LEVELS).tolist(), strict=True))
     panels = [
         panel(
             f"Mean latency, {setting}",

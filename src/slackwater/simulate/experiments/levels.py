@@ -40,6 +40,7 @@ class Levels(Experiment):
         "which blocks is blocked as well; an operating system gives the core to another thread."
     )
     columns = "blocking level load mean_s p99_s events_per_s busy_cores windows"
+    uses = "policies seconds repeat seed"
 
     def run(self, options: Options, show: Show) -> dict[str, Any]:
         policy = (options.policies or ("queue-size",))[0]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from slackwater.core.errors import UsageError
 from slackwater.simulate.experiment import (
     Experiment,
     Options,
@@ -16,6 +17,7 @@ from slackwater.simulate.experiment import (
 )
 from slackwater.simulate.trial import Trial
 
+COUNTS = (1, 2, 4, 8)
 LOCAL = "klink, forwarding off"
 
 
@@ -29,16 +31,18 @@ class Nodes(Experiment):
         "node stays), once with the same queries on more and more nodes (as published)."
     )
     columns = "load nodes queries policy mean_s p99_s events_per_s windows"
+    uses = "policies queries seconds repeat cores cold seed"
 
     def run(self, options: Options, show: Show) -> dict[str, Any]:
         chosen = options.policies or ("default", "fcfs", "round-robin", "klink")
         each = (options.queries or (80,))[0]
+        if each < max(COUNTS):
+            raise UsageError(f"nodes needs at least {max(COUNTS)} queries, not {each}")
         seconds = options.seconds or 300.0
         # Queues that a cold start has left must be gone before differences count.
         base = replace(base_trial(options, seconds), warmup_s=0.6 * seconds)
-        counts = (1, 2, 4, 8)
-        grown = [replace(t, queries=each * t.nodes) for t in _trials(base, options, chosen, counts)]
-        fixed = [replace(t, queries=each) for t in _trials(base, options, chosen, counts[1:])]
+        grown = [replace(t, queries=each * t.nodes) for t in _trials(base, options, chosen, COUNTS)]
+        fixed = [replace(t, queries=each) for t in _trials(base, options, chosen, COUNTS[1:])]
         done_grown, done_fixed = run_all(grown, show), run_all(fixed, show)
         same = [pair for pair in done_grown if pair[0].nodes == 1]
         panels = [

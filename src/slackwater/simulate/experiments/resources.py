@@ -28,6 +28,7 @@ class Resources(Experiment):
     title = "Memory and CPU over time"
     about = "From the start of the engine on, at 60 and 80 queries: memory, cores, collections."
     columns = "workload policy queries mean_s p99_s memory_bytes busy_cores collecting"
+    uses = "workloads policies queries delays seconds cores cold seed"
 
     def run(self, options: Options, show: Show) -> dict[str, Any]:
         base = replace(base_trial(options, options.seconds or 300.0), warmup_s=0.0)
@@ -43,13 +44,13 @@ class Resources(Experiment):
             show,
         )
         panels = []
-        for workload, queries in dict.fromkeys((t.workload, t.queries) for t, _ in done):
+        for setting in dict.fromkeys((t.workload, t.queries, t.delays) for t, _ in done):
             mine = {
                 t.policy: o.usage[0]
                 for t, o in done
-                if (t.workload, t.queries) == (workload, queries)
+                if (t.workload, t.queries, t.delays) == setting
             }
-            where = f"{workload}, {queries} queries"
+            where = "{}, {} queries, {}".format(*setting)
             for title, label, figure in _FIGURES:
                 lines = {policy: _line(usage, figure) for policy, usage in mine.items()}
                 panels.append(panel(f"{title}, {where}", "", "seconds", label, lines))

@@ -27,6 +27,7 @@ class Sensitivity(Experiment):
     title = "Sensitivity to b, r and h"
     about = "Klink at the largest number of queries with one of its parameters changed."
     columns = "parameter value mean_s p99_s events_per_s memory_bytes windows"
+    uses = "queries seconds repeat cores cold seed"
 
     def run(self, options: Options, show: Show) -> dict[str, Any]:
         queries = (options.queries or (80,))[0]

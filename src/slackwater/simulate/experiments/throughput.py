@@ -54,7 +54,7 @@ class Throughput(Experiment):
             panels.append(
                 panel(
                     f"{title} against throughput",
-                    "Each point is a rate; a line that turns back has passed the engine's limit.",
+                    "Each point is a rate, from half of the usual one to a tenth more.",
                     "million events/s through operators",
                     label,
                     series,
