@@ -119,7 +119,8 @@ def fair_shares(wanted_s: Floats, most_s: Floats, total_s: float, weights: Float
     """Time by weight, where whoever needs less leaves the rest to the others.
 
     >>> wanted = np.array([[1.0, 9.0, 9.0]])
-    >>> fair_shares(wanted, np.full((1, 3), 8.0), 9.0, np.array([[1.0, 1.0, 3.0]])).tolist()
+    >>> shares = fair_shares(wanted, np.full((1, 3), 8.0), 9.0, np.array([[1.0, 1.0, 3.0]]))
+    >>> shares.round(6).tolist()
     [[1.0, 2.0, 6.0]]
     """
     limits = np.minimum(wanted_s, most_s)
