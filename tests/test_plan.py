@@ -5,12 +5,13 @@ import pytest
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.engines.simulator.query import BatchCosts
 from slackwater.plan import Planned, Planner, last, plan, sentences, table
+from slackwater.simulate.prediction import Calibration
 
 
 def planner(**changes: object) -> Planner:
     windows = Deadlines((Window("tumbling", 3.0, 3.0),), (InputStream("in", "time", 0.3),))
     queries = [Planned(name, windows, rate=500.0) for name in ("first", "second")]
-    return Planner(queries, "klink", BatchCosts(), **changes)  # type: ignore[arg-type]
+    return Planner(queries, "klink", **changes)  # type: ignore[arg-type]
 
 
 def test_a_plan_says_what_a_target_takes() -> None:
@@ -35,7 +36,7 @@ def test_a_driver_of_its_own_can_be_the_bottleneck() -> None:
     costs = BatchCosts(driver=0.6)
     windows = planner().queries[0].deadlines
     queries = [Planned(f"q{number}", windows, rate=500.0) for number in range(12)]
-    one = Planner(queries, "klink", costs, driver_cores=0.3)
+    one = Planner(queries, "klink", Calibration(costs), driver_cores=0.3)
     assert one.predict(8).p99_s > 1.5 * one.predict(8, drivers=4).p99_s
     least = one.least_drivers(8, p99_s=2.0)
     assert least is not None
@@ -49,7 +50,7 @@ def test_the_last_number_that_holds_is_found(limit: int) -> None:
 
 def test_long_windows_are_simulated_for_long_enough() -> None:
     windows = Deadlines((Window("tumbling", 120.0, 120.0),), (InputStream("in", "time", 90.0),))
-    found = Planner([Planned("slow", windows, rate=20.0)], "klink", BatchCosts()).predict(2)
+    found = Planner([Planned("slow", windows, rate=20.0)], "klink").predict(2)
     assert len(found.results) == 3
     assert 90 < found.p99_s < 100  # delays are up to 90 s too
 
@@ -57,6 +58,6 @@ def test_long_windows_are_simulated_for_long_enough() -> None:
 def test_windows_that_never_come_count() -> None:
     windows = Deadlines((Window("tumbling", 3.0, 3.0),), (InputStream("in", "time", 0.3),))
     heavy = Planned("heavy", windows, rate=300_000.0)
-    found = Planner([heavy], "klink", BatchCosts()).predict(1)
+    found = Planner([heavy], "klink").predict(1)
     assert len(found.results) == 20
     assert found.p99_s > 30

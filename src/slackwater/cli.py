@@ -142,18 +142,18 @@ def plan(
     """
     from slackwater import config, policies
     from slackwater import plan as planning
-    from slackwater.engines.simulator.query import BatchCosts
     from slackwater.launch import Launch
     from slackwater.simulate import calibrate
+    from slackwater.simulate.prediction import Calibration
 
     path = config.find(file, Path.cwd())
     fleet = config.load(path)
     chosen, parameters = (policy, {}) if policy else (fleet.policy, fleet.parameters)
     policies.load(chosen, **parameters)
-    known = calibrate.load(calibration) if calibration is not None else None
-    if driver_cores is not None and (known is None or not known.costs.driver):
+    known = calibrate.load(calibration) if calibration is not None else Calibration()
+    if driver_cores is not None and not known.costs.driver:
         raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
-    if known is None:
+    if calibration is None:
         console.print("no --calibration: figures are rough", highlight=False)
     found = Launch(fleet, path.parent).deadlines()
     planner = planning.Planner(
@@ -162,8 +162,7 @@ def plan(
             for name, windows in found.items()
         ],
         chosen,
-        known.costs if known is not None else BatchCosts(),
-        known.background if known is not None else 0.0,
+        known,
         driver_cores,
         fleet.slots,
         parameters,

@@ -9,10 +9,9 @@ from rich.table import Table
 
 from slackwater.core.windows import Deadlines
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater.simulate.prediction import Machine, Prediction, predict
+from slackwater.simulate.prediction import START_S, Calibration, Prediction, predict
 from slackwater.traffic import Traffic
 
-START_S = 1_700_000_000.0
 WARMUP_S, SECONDS = 15.0, 60.0  # simulated at least
 WINDOWS = 3  # of every query at least
 MOST_QUERIES, MOST_CORES, MOST_DRIVERS = 2000, 512, 64  # that are looked for
@@ -62,16 +61,15 @@ class Planner:
     ----------
     queries
         The fleet's; more of them are copies of these in turn.
-    background
-        Cores that are busy however many batches run.
+    calibration
+        Of the machine; without one the model's own figures, which are of a small machine.
     driver_cores
         Of one driver where drivers have machines of their own.
     """
 
     queries: Sequence[Planned]
     policy: str
-    costs: BatchCosts
-    background: float = 0.0
+    calibration: Calibration = field(default_factory=Calibration)
     driver_cores: float | None = None
     slots: int | None = None  # None: 1.5 a core
     parameters: dict[str, Any] = field(default_factory=dict)  # of the policy
@@ -81,13 +79,10 @@ class Planner:
         count = len(self.queries) if count is None else count
         mine = list(range(0, count, drivers))
         fleet = [self._copy(number) for number in mine]
-        slots = max(1, (self.slots or Machine(cores).admitted) // drivers)
-        free = max(0.1, cores - self.background) / drivers
-        machine = Machine(free, slots, self.driver_cores)
         return predict(
             fleet,
             self.policy,
-            machine,
+            self.calibration.machine(cores, self.slots, drivers, self.driver_cores),
             warmup_s=max(WARMUP_S, *(q.window_s + q.delay_s for q in fleet)),
             seconds=max(SECONDS, *(WINDOWS * q.window.slide_s for q in fleet)),
             parameters=self.parameters,
@@ -112,7 +107,7 @@ class Planner:
         query = self.queries[number % len(self.queries)]
         turn = number // len(self.queries)
         name = query.name if turn == 0 else f"{query.name}#{turn + 1}"  # no query is called so
-        return query.simulated(name, number, self.costs)
+        return query.simulated(name, number, self.calibration.costs)
 
 
 def last(holds: Fits, most: int) -> int:

@@ -12,13 +12,13 @@ from slackwater.bench.trial import Trial
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.query import BatchCosts
 from slackwater.simulate.calibrate import (
-    Calibration,
     calibrate,
     load,
     predict_run,
     read_runs,
     table,
 )
+from slackwater.simulate.prediction import Calibration
 
 TRUTH = Calibration(
     BatchCosts(fixed_s=0.12, empty_s=0.07, per_row_s=2e-5, waiting_s=0.06, beside=0.3, spread=0.1),

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ from scipy.optimize import minimize
 from slackwater.bench.trial import Trial, workloads
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater.simulate.prediction import Machine, Prediction, predict
+from slackwater.simulate.prediction import START_S, Calibration, Prediction, predict
 
-START_S = 1_700_000_000.0
 EVALUATIONS = 160
 FITTED_S = 60.0  # of a run are simulated for a fit
 WARMUP_S = 12.0  # the model has no cold start: less than a real run needs
@@ -25,20 +24,6 @@ FITTED = ("fixed_s", "empty_s", "per_row_s", "waiting_s", "beside", "spread")
 FIRST_GUESS = (0.08, 0.05, 2e-5, 0.04, 0.3, 0.2, 0.1)  # of these and of the background
 
 Run = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What was learnt of a machine and a workload; ``plan`` reads it."""
-
-    costs: BatchCosts
-    cores: int
-    background: float = 0.0  # cores that are busy however many batches run
-
-    def machine(self, cores: float | None = None, slots: int | None = None) -> Machine:
-        """Such a machine, perhaps with another number of cores."""
-        whole = self.cores if cores is None else cores
-        return Machine(max(0.1, whole - self.background), slots or Machine(whole).admitted)
 
 
 def read_runs(files: Sequence[Path], profile: str) -> list[Run]:

@@ -1,7 +1,7 @@
 """What all experiments share: settings, rows, panels."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -64,7 +64,15 @@ def base_trial(options: Options, seconds: float) -> Trial:
     )
 
 
-def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> Iterator[Trial]:
+def streams(options: Options) -> dict[str, Sequence[str]]:
+    """Axes of :func:`trials`: what the queries read."""
+    return {
+        "delays": options.delays or ("uniform:0:300ms",),
+        "workload": options.workloads or ("ysb",),
+    }
+
+
+def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> list[Trial]:
     """One trial for every combination, repeats with other seeds.
 
     >>> [t.queries for t in trials(Trial("klink"), 1, queries=(4, 8))]
@@ -73,17 +81,16 @@ def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> Iterator[Trial]:
     found = [replace(base, seed=base.seed + number) for number in range(repeat)]
     for name, values in axes.items():
         found = [replace(trial, **{name: value}) for value in values for trial in found]
-    return iter(found)
+    return found
 
 
 def run_all(
-    wanted: Iterable[Trial], show: Show, simulate: Callable[[Trial], Outcome] = run
+    wanted: Sequence[Trial], show: Show, simulate: Callable[[Trial], Outcome] = run
 ) -> list[tuple[Trial, Outcome]]:
     """All of them, one after the other, saying which."""
-    every = list(wanted)
     done = []
-    for number, trial in enumerate(every, 1):
-        show(f"{number} of {len(every)}: {described(trial)}")
+    for number, trial in enumerate(wanted, 1):
+        show(f"{number} of {len(wanted)}: {described(trial)}")
         done.append((trial, simulate(trial)))
     return done
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from slackwater import policies
 from slackwater.core.clock import VirtualClock
 from slackwater.core.controller import Controller
+from slackwater.core.slots import default_slots
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
-from slackwater.engines.simulator.query import Result, SimulatedQuery
+from slackwater.engines.simulator.query import BatchCosts, Result, SimulatedQuery
 
-SLOTS_PER_CORE = 1.5  # as a fleet on Spark has them by default
+START_S = 1_700_000_000.0  # any moment will do
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,29 @@ class Machine:
 
     @property
     def admitted(self) -> int:
-        return self.slots or max(1, round(SLOTS_PER_CORE * self.cores))
+        return self.slots or default_slots(self.cores)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What is known of a machine and a workload; ``plan`` reads it."""
+
+    costs: BatchCosts = field(default_factory=BatchCosts)
+    cores: int = 1  # of the machine that was measured
+    background: float = 0.0  # cores that are busy however many batches run
+
+    def machine(
+        self,
+        cores: float | None = None,
+        slots: int | None = None,
+        drivers: int = 1,
+        driver_cores: float | None = None,
+    ) -> Machine:
+        """One driver's part of such a machine, perhaps with another number of cores."""
+        whole = self.cores if cores is None else cores
+        free = max(0.1, whole - self.background)
+        admitted = slots or Machine(whole).admitted
+        return Machine(free / drivers, max(1, admitted // drivers), driver_cores)
 
 
 @dataclass(frozen=True)

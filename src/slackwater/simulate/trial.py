@@ -13,16 +13,15 @@ from slackwater.core.clock import VirtualClock
 from slackwater.core.controller import Controller
 from slackwater.core.protocols import Policy
 from slackwater.engines.simulator.cluster import Cluster
-from slackwater.engines.simulator.heap import Heap
 from slackwater.engines.simulator.operators import Execution, OperatorEngine, Usage
 from slackwater.engines.simulator.pipeline import PipelineQuery
 from slackwater.engines.simulator.query import Result
 from slackwater.engines.simulator.sweeps import FirstArrivals
 from slackwater.engines.simulator.warmup import WarmUp
 from slackwater.simulate.fleets import fleet
+from slackwater.simulate.prediction import START_S
 
 DEFAULT = "default"  # the engine's own scheduling: every operator is a thread
-START_S = 1_700_000_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,6 @@ def run_fleet(
     trial: Trial,
     queries: Sequence[PipelineQuery],
     execution: Execution | None = None,
-    heap: Heap | None = None,
 ) -> Outcome:
     """Simulate these queries as the trial says."""
     begin_s, clock = time.perf_counter(), VirtualClock(START_S)
@@ -98,7 +96,6 @@ def run_fleet(
         "cores": trial.cores,
         "cycle_s": trial.cycle_s,
         "execution": execution,
-        "heap": heap,
         "warm_up": WarmUp() if trial.cold else None,
     }
     until_s, counted_s = START_S + trial.seconds, START_S + trial.warmup_s

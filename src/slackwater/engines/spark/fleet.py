@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import math
 import os
 import threading
 import time
@@ -17,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from slackwater import policies
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
+from slackwater.core.slots import default_slots
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark import clock_gate, source_gate, wire
 from slackwater.engines.spark.agent import Agent, AgentEvents
@@ -38,9 +38,6 @@ log = logging.getLogger("slackwater.fleet")
 
 GateKind = Literal["auto", "clock", "source", "none"]
 
-# A micro-batch plans, commits and waits for its slowest task: it keeps a core busy for less than
-# its whole duration. Measured on two cores: three slots beat two and four (docs/klink.md).
-SLOTS_PER_CORE = 1.5
 CONTROLLER_START_S = 20.0
 SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
 
@@ -100,7 +97,7 @@ class Fleet:
         self.spark = spark
         self.policy = policy
         self.name = name or f"fleet-{os.getpid()}"
-        self.slots = slots or math.ceil(SLOTS_PER_CORE * spark.sparkContext.defaultParallelism)
+        self.slots = slots or default_slots(spark.sparkContext.defaultParallelism)
         self.max_wait = max_wait
         self.gate_kind, self.gate_reason = _choose_gate(spark, gate)
         self._starts_at_once = starts_at_once

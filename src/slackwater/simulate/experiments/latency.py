@@ -8,6 +8,7 @@ from slackwater.simulate.experiment import (
     ALL_POLICIES,
     Experiment,
     Options,
+    Row,
     Show,
     base_trial,
     latency_series,
@@ -15,6 +16,7 @@ from slackwater.simulate.experiment import (
     row_series,
     rows,
     run_all,
+    streams,
     trials,
 )
 from slackwater.simulate.trial import Outcome, Trial
@@ -38,33 +40,30 @@ class Latency(Experiment):
 
     def run(self, options: Options, show: Show) -> dict[str, Any]:
         counts = options.queries or (1, 20, 40, 60, 70, 80)
-        seconds = options.seconds or 300.0
-        base = base_trial(options, seconds)
         done = run_all(
             trials(
-                base,
+                base_trial(options, options.seconds or 300.0),
                 options.repeat,
                 queries=counts,
                 policy=options.policies or ALL_POLICIES,
-                delays=options.delays or ("uniform:0:300ms",),
-                workload=options.workloads or ("ysb",),
+                **streams(options),
             ),
             show,
         )
-        found = rows(done)
+        found: list[Row] = []
         panels = []
         for workload, delays in dict.fromkeys((t.workload, t.delays) for t, _ in done):
             mine = [(t, o) for t, o in done if (t.workload, t.delays) == (workload, delays)]
-            panels += _panels(f"{workload}, {delays}", mine)
+            figures = rows(mine)
+            panels += _panels(f"{workload}, {delays}", mine, figures)
+            found += figures
         return {"rows": found, "panels": panels}
 
 
-def _panels(setting: str, done: list[tuple[Trial, Outcome]]) -> list[dict[str, Any]]:
-    def name(trial: Trial) -> str:
-        return trial.policy
-
+def _panels(
+    setting: str, done: list[tuple[Trial, Outcome]], found: list[Row]
+) -> list[dict[str, Any]]:
     largest = max(trial.queries for trial, _ in done)
-    found = rows(done)
     curves: dict[str, dict[float, float]] = {}
     for policy in dict.fromkeys(trial.policy for trial, _ in done):
         seen = np.concatenate(
@@ -79,7 +78,7 @@ def _panels(setting: str, done: list[tuple[Trial, Outcome]]) -> list[dict[str, A
             "Against the number of queries; lower and flatter is better.",
             "queries",
             "mean latency, s",
-            latency_series(done, name, lambda trial: trial.queries),
+            latency_series(done, lambda trial: trial.policy, lambda trial: trial.queries),
         ),
         panel(
             f"Distribution of latency, {setting}",

@@ -14,6 +14,7 @@ from slackwater.simulate.experiment import (
     row_series,
     rows,
     run_all,
+    trials,
 )
 from slackwater.simulate.fleets import synthetic
 from slackwater.simulate.trial import Outcome, Trial, run_fleet
@@ -55,11 +56,8 @@ class Levels(Experiment):
         for blocking in (0.0, BLOCKING):
             for name, execution, cycle_s in LEVELS:
                 plain = "default" if execution == "threads" else policy
-                wanted = [
-                    replace(base, policy=plain, load=load, cycle_s=cycle_s, seed=base.seed + n)
-                    for load in LOADS
-                    for n in range(options.repeat)
-                ]
+                arm = replace(base, policy=plain, cycle_s=cycle_s)
+                wanted = trials(arm, options.repeat, load=LOADS)
                 done = run_all(wanted, show, partial(_run, execution, blocking))
                 extra = {"level": name, "blocking": blocking}
                 found += [row | extra for row in rows(done)]

@@ -63,7 +63,7 @@ class Nodes(Experiment):
 
 
 def _trials(base: Trial, options: Options, policies: Any, counts: tuple[int, ...]) -> list[Trial]:
-    every = list(trials(base, options.repeat, policy=policies, nodes=counts))
+    every = trials(base, options.repeat, policy=policies, nodes=counts)
     local = trials(replace(base, forwarding=False), options.repeat, policy=("klink",), nodes=counts)
     return every + [trial for trial in local if trial.nodes > 1 and "klink" in policies]
 

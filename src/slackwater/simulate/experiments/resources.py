@@ -15,6 +15,7 @@ from slackwater.simulate.experiment import (
     panel,
     rows,
     run_all,
+    streams,
     trials,
 )
 
@@ -38,8 +39,7 @@ class Resources(Experiment):
                 1,
                 policy=options.policies or ("default", "fcfs", "klink-no-memory", "klink"),
                 queries=options.queries or (60, 80),
-                workload=options.workloads or ("ysb",),
-                delays=options.delays or ("uniform:0:300ms",),
+                **streams(options),
             ),
             show,
         )

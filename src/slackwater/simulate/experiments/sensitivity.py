@@ -12,6 +12,7 @@ from slackwater.simulate.experiment import (
     panel,
     rows,
     run_all,
+    trials,
 )
 from slackwater.simulate.trial import Trial
 
@@ -39,7 +40,7 @@ class Sensitivity(Experiment):
         }
         found, panels = [], []
         for (letter, wanted), label in zip(varied.items(), _LABELS, strict=True):
-            seeded = [replace(t, seed=t.seed + n) for t in wanted for n in range(options.repeat)]
+            seeded = [each for trial in wanted for each in trials(trial, options.repeat)]
             done = run_all(seeded, lambda line, letter=letter: show(f"{letter}: {line}"))  # type: ignore[misc]
             series = latency_series(done, lambda _: "klink", _place)
             panels.append(panel(f"Sensitivity to {letter}", "", label, "mean latency, s", series))

@@ -11,6 +11,7 @@ from slackwater.simulate.experiment import (
     panel,
     rows,
     run_all,
+    streams,
     trials,
 )
 
@@ -33,8 +34,7 @@ class Throughput(Experiment):
                 load=LOADS,
                 policy=options.policies or ALL_POLICIES,
                 queries=(options.queries or (80,))[:1],
-                workload=options.workloads or ("ysb",),
-                delays=options.delays or ("uniform:0:300ms",),
+                **streams(options),
             ),
             show,
         )
