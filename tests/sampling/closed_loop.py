@@ -1,7 +1,7 @@
 """An approximate query without Spark: traffic, ledger, estimates and sampler in virtual time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,8 @@ class _Loop:
             part = (values[mine], weights[mine], doubts[mine], weighed.rates[kept][mine])
             self.open.setdefault(end, []).append(part)
         for end in range(closing_us, self.ledger.ceiling_us, self.grid.slide_us):
-            self.close(end)
+            if end in self.open:
+                self.close(end)
 
     def close(self, end: int) -> None:
         wait_s = self.ledger.plan_of(end).wait_us / 1e6
@@ -130,6 +131,9 @@ class _Loop:
         truth = {"count": float(len(everything)), "sum": float(everything.sum())}
         truth["mean"] = float(everything.mean())
         truth["quantile"] = float(np.quantile(everything, 0.9, method="inverted_cdf"))
+        low, high = self.ledger.plan_of(end).usual
+        usual = low <= w.sum() <= high
+        found = {name: replace(e, bounded=e.bounded & usual) for name, e in found.items()}
         self.found.append((len(w) / float((1 / rate).sum()), found, truth))
 
     def outcome(self, warm_up: int) -> Outcome:

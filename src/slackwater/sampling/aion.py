@@ -49,4 +49,5 @@ class Aion(Sampler):
             rates=tuple(rates.round(4).tolist()),
             shares=tuple(late.round(6).tolist()),
             doubts=tuple(doubts.round(6).tolist()),
+            usual=monitor.usual_rows,
         )

@@ -88,11 +88,15 @@ def count(weights: Weights, promise: Promise) -> Estimate:
 def total(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
     """The sum of a column."""
     value = moments.total
-    half = promise.z * np.hypot(np.sqrt(np.maximum(moments.spread_squares, 0.0)), moments.doubt)
+    deviation = np.hypot(np.sqrt(np.maximum(moments.spread_squares, 0.0)), moments.doubt)
+    student = _student(promise, weights, moments)
+    half = student * deviation
     half = _not_below(half, weights, moments.largest, promise)
     variation = _ratio(moments.squares * weights.weight, value**2)
-    room = room_for(variation, weights.weight, promise)
-    return _trusted(_estimate(value, value - half, value + half, room, promise), weights, moments, promise)
+    room = room_for(variation, weights.weight, promise) * (promise.z / student) ** 2
+    return _trusted(
+        _estimate(value, value - half, value + half, room, promise), weights, moments, promise
+    )
 
 
 def mean(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
@@ -100,13 +104,17 @@ def mean(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
     value = _ratio(moments.total, weights.weight)
     variance = moments.spread_squares - 2 * value * moments.spread + value**2 * weights.spread
     doubt = moments.doubt - value * weights.doubt
-    half = _student(promise, weights.rows) * np.hypot(np.sqrt(np.maximum(variance, 0.0)), doubt)
+    student = _student(promise, weights, moments)
+    half = student * np.hypot(np.sqrt(np.maximum(variance, 0.0)), doubt)
     half = _not_below(half, weights, moments.largest + np.abs(value), promise)
     half = _ratio(half, weights.weight)
     deviation = np.maximum(_ratio(moments.squares, weights.weight) - value**2, 0.0)
     room = room_for(_ratio(deviation, value**2), weights.weight, promise)
+    room = room * (promise.z / student) ** 2
     room = room_for_few(room, weights.weight, promise)
-    return _trusted(_estimate(value, value - half, value + half, room, promise), weights, moments, promise)
+    return _trusted(
+        _estimate(value, value - half, value + half, room, promise), weights, moments, promise
+    )
 
 
 def ratio(
@@ -114,17 +122,15 @@ def ratio(
 ) -> Estimate:
     """The sum of one column by that of another; ``crossed`` has the sums of their product."""
     value = _ratio(above.total, below.total)
-    variance = (
-        above.spread_squares - 2 * value * crossed.spread + value**2 * below.spread_squares
-    )
+    variance = above.spread_squares - 2 * value * crossed.spread + value**2 * below.spread_squares
     doubt = above.doubt - value * below.doubt
-    half = _student(promise, weights.rows) * np.hypot(np.sqrt(np.maximum(variance, 0.0)), doubt)
+    student = _student(promise, weights, above)
+    half = student * np.hypot(np.sqrt(np.maximum(variance, 0.0)), doubt)
     largest = above.largest + np.abs(value) * below.largest
     half = _ratio(_not_below(half, weights, largest, promise), np.abs(below.total))
-    residual = np.maximum(
-        above.squares - 2 * value * crossed.total + value**2 * below.squares, 0.0
-    )
+    residual = np.maximum(above.squares - 2 * value * crossed.total + value**2 * below.squares, 0.0)
     room = room_for(_ratio(residual * weights.weight, above.total**2), weights.weight, promise)
+    room = room * (promise.z / student) ** 2
     room = room_for_few(room, weights.weight, promise)
     estimate = _estimate(value, value - half, value + half, room, promise)
     for moments in (above, below):
@@ -151,8 +157,9 @@ def quantile(
 def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
     """The least and the most rows that may be missing.
 
-    With n rows kept, each with probability p, the number of the others is negative binomial. A few
-    missing rows are counted from zero on: nothing says that any is missing.
+    With n rows kept, each with probability p, the most others are so many that n or fewer kept would
+    be improbable: negative binomial, with n + 1. A few missing rows are counted from zero on:
+    nothing says that any is missing.
     """
     half = promise.z * np.sqrt(weights.spread)
     low, high = np.maximum(weights.missing - half, 0.0), weights.missing + half
@@ -161,7 +168,7 @@ def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
         rows = np.rint(weights.rows[few]).astype(int)
         kept = np.minimum(weights.rows[few] / weights.weight[few], 1.0)
         numbers = np.arange(_MOST_MISSING)
-        below = nbdtr(numbers[None, :], rows[:, None], kept[:, None])
+        below = nbdtr(numbers[None, :], rows[:, None] + 1, kept[:, None])
         high[few] = (below >= promise.confidence).argmax(axis=1)
         low[few] = 0.0
     return low, high
@@ -189,9 +196,7 @@ def _not_below(half: Floats, weights: Weights, largest: Floats, promise: Promise
     return np.where(weights.missing < _FEW_MISSING / 4, np.maximum(half, most * largest), half)
 
 
-def _trusted(
-    estimate: Estimate, weights: Weights, moments: Moments, promise: Promise
-) -> Estimate:
+def _trusted(estimate: Estimate, weights: Weights, moments: Moments, promise: Promise) -> Estimate:
     """Where a few large rows rule, all rows are needed: a sample may lack them and not know it."""
     ruled = ruled_by_few(weights, moments)
     all_rows = room_for_all(weights.weight, promise)
@@ -205,14 +210,25 @@ def _trusted(
 
 def ruled_by_few(weights: Weights, moments: Moments) -> NDArray[np.bool_]:
     """Whether a few large rows rule a sum, so that its interval cannot be trusted."""
-    squares = _ratio(moments.squares * weights.rows, weights.weight)  # of the rows in the sample
-    top = _ratio(moments.largest**2, squares)
-    return np.asarray(top > np.maximum(_TOP_SHARE, 12 / np.maximum(weights.rows, 1.0)))
+    few = np.maximum(_TOP_SHARE, 12 / np.maximum(weights.rows, 1.0))
+    return np.asarray(_top_share(weights, moments) > few)
 
 
-def _student(promise: Promise, rows: Floats) -> Floats:
-    """Student's quantile, by its expansion in the degrees of freedom."""
-    z, freedom = promise.z, np.maximum(rows - 1, 1.0)
+def _top_share(weights: Weights, moments: Moments) -> Floats:
+    """Of the squares in a sample, the part of the largest row."""
+    squares = _ratio(moments.squares * weights.rows, weights.weight)
+    return _ratio(moments.largest**2, squares)
+
+
+def _student(promise: Promise, weights: Weights, moments: Moments) -> Floats:
+    """Student's quantile, by its expansion in the degrees of freedom.
+
+    A skewed sample knows its spread less well than its size says: no better than as many rows would
+    that are all as large as its largest.
+    """
+    alike = _ratio(np.ones_like(weights.rows), _top_share(weights, moments))
+    freedom = np.maximum(np.minimum(weights.rows - 1, alike), 1.0)
+    z = promise.z
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 

@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Grid:
-    """Windows start at ``phase + n * slide``. A *cell* lies between two ends that follow each other.
+    """Windows start at ``phase + n * slide``. A *cell* lies between an end and the next.
 
     A *sub-stream* is a stretch of a cell with a sampling rate of its own; they are counted back
     from an end, because what arrives last is what matters.

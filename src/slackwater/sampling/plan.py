@@ -5,6 +5,8 @@ from typing import Any
 
 from slackwater.sampling.grid import Grid
 
+ANY_NUMBER = (0.0, 1e18)
+
 
 @dataclass(frozen=True)
 class CellPlan:
@@ -18,15 +20,17 @@ class CellPlan:
     rates: tuple[float, ...] = (1.0,)  # theta: probability that a row is kept; the last goes on
     shares: tuple[float, ...] = ()  # expected to have arrived when the window closes; then 1
     doubts: tuple[float, ...] = ()  # relative standard deviations of those; then 0
+    usual: tuple[float, float] = ANY_NUMBER  # rows of a window that raise no suspicion
 
     def numbers(self) -> list[Any]:
         """For JSON."""
-        return [self.wait_us, list(self.rates), list(self.shares), list(self.doubts)]
+        tuples = (self.rates, self.shares, self.doubts, self.usual)
+        return [self.wait_us, *(list(each) for each in tuples)]
 
     @classmethod
     def of_numbers(cls, numbers: list[Any]) -> "CellPlan":
-        wait_us, rates, shares, doubts = numbers
-        return cls(int(wait_us), tuple(rates), tuple(shares), tuple(doubts))
+        wait_us, rates, shares, doubts, (low, high) = numbers
+        return cls(int(wait_us), tuple(rates), tuple(shares), tuple(doubts), (low, high))
 
 
 @dataclass(frozen=True)

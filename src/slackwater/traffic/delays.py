@@ -18,7 +18,10 @@ from slackwater.traffic.durations import parse_duration_s
 
 TAIL = 1e-9  # share of draws at most that the cap changes
 
-VALID_FORMS = "constant:150ms, uniform:0:300ms, zipf:0.99:300ms, exponential:240ms, gamma:60:4ms"
+VALID_FORMS = (
+    "constant:150ms, uniform:0:300ms, zipf:0.99:300ms, exponential:240ms, gamma:60:4ms, "
+    "exponential:240ms|60s|uniform:0:300ms"
+)
 
 
 class Delays(ABC):
@@ -51,6 +54,12 @@ class Delays(ABC):
         """``size`` delays in whole microseconds, none above ``max_us``."""
         delays = np.rint(self._draw_s(rng, size) * 1e6)
         return np.clip(delays, 0, self.max_us).astype(np.int64)
+
+    def draw_at_us(
+        self, rng: np.random.Generator, since_start_us: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Delays of events that happen at given times."""
+        return self.draw_us(rng, len(since_start_us))
 
 
 @dataclass(frozen=True)
@@ -168,6 +177,32 @@ class GammaDelays(Delays):
         return rng.standard_gamma(self.shape, size) * self.scale_s
 
 
+@dataclass(frozen=True)
+class ChangingDelays(Delays):
+    """One distribution up to a time, another from then on."""
+
+    first: Delays
+    change_s: float  # from the start of the traffic
+    second: Delays
+
+    @property
+    def max_s(self) -> float:
+        return max(self.first.max_s, self.second.max_s)
+
+    @property
+    def mean_s(self) -> float:
+        return self.second.mean_s
+
+    def _draw_s(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        return self.second._draw_s(rng, size)
+
+    def draw_at_us(
+        self, rng: np.random.Generator, since_start_us: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        before, after = (kind.draw_us(rng, len(since_start_us)) for kind in (self.first, self.second))
+        return np.where(since_start_us < self.change_s * 1e6, before, after)
+
+
 def _chernoff_quantile(shape: float, tail: float) -> float:
     """The x above the mean where ``(x / shape) ** shape * exp(shape - x)`` falls to ``tail``."""
 
@@ -190,10 +225,17 @@ def parse_delays(text: str) -> Delays:
     UniformDelays(low_s=0.0, high_s=0.3)
     >>> parse_delays("gamma:60:4ms")
     GammaDelays(shape=60.0, scale_s=0.004)
+    >>> parse_delays("constant:1ms|60s|constant:2ms").change_s
+    60.0
     """
     kind, *arguments = text.strip().split(":")
     build = _BUILDERS.get(kind)
     try:
+        if "|" in text:
+            first, change, second = text.split("|")
+            return ChangingDelays(
+                parse_delays(first), parse_duration_s(change), parse_delays(second)
+            )
         if build is None:
             raise ValueError(kind)
         return build(*arguments)

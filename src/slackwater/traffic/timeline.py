@@ -227,8 +227,9 @@ class Timeline:
         if place in self._blocks:
             return self._blocks[place]
         index = np.arange(block * BLOCK, (block + 1) * BLOCK, dtype=np.int64)
-        delays = self.delays.draw_us(block_generator(self.seed, *place, "delays"), BLOCK)
         event_us = self.event_us(index * self.partitions + partition)
+        rng = block_generator(self.seed, *place, "delays")
+        delays = self.delays.draw_at_us(rng, event_us - self.start_us)
         self._blocks[place] = times = np.stack([event_us, event_us + delays])
         if len(self._blocks) > self._blocks_kept:
             self._blocks.popitem(last=False)
@@ -245,4 +246,3 @@ class Timeline:
                 low += _STRIDE
             else:
                 return low + int(np.searchsorted(times, until_us, side="right"))
-

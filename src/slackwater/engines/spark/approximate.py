@@ -85,9 +85,7 @@ def _query(
         F.element_at(f"{SAMPLE}.doubts", place).alias("slackwater_doubt"),
     ).where("slackwater_weight > 0")
     sums = rows.groupBy("window", *by).agg(
-        *finishing.sums(
-            F.col("slackwater_weight"), F.col("slackwater_doubt"), F.col(f"{SAMPLE}.rate")
-        )
+        *finishing.sums(F.col("slackwater_weight"), F.col("slackwater_doubt"), F.col(SAMPLE))
     )
     finished = sums.coalesce(1).mapInArrow(finishing, finishing.schema(sums.schema))
     return finished.observe(
@@ -104,9 +102,7 @@ def _place(end: Column, time: Column, grid: Grid) -> Column:
     return (F.floor(before_end / grid.slide_us) + 1).cast("int")
 
 
-def _check(
-    df: DataFrame, time: str, by: Sequence[str], aggregates: Sequence[Aggregate]
-) -> None:
+def _check(df: DataFrame, time: str, by: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
     if not df.isStreaming:
         raise UsageError("a batch DataFrame needs no approximation; read it with readStream")
     if not aggregates:

@@ -46,9 +46,14 @@ class Finishing:
         """Whose values are needed, each once."""
         return tuple(dict.fromkeys(c for a in self.aggregates for c in a.columns))
 
-    def sums(self, weight: Column, doubt: Column, rate: Column) -> list[Column]:
+    def sums(self, weight: Column, doubt: Column, sample: Column) -> list[Column]:
         """What Spark adds up for each group."""
-        found = [F.sum(1 / rate).alias("arrived"), *_weights("all", weight, doubt, F.lit(1.0))]
+        found = [
+            F.sum(1 / sample["rate"]).alias("arrived"),
+            F.max(sample["usual"][0]).alias("least"),
+            F.min(sample["usual"][1]).alias("most"),
+            *_weights("all", weight, doubt, F.lit(1.0)),
+        ]
         for aggregate in self.aggregates:
             name = aggregate.name
             values = [F.col(column).cast("double") for column in aggregate.columns]
@@ -76,9 +81,9 @@ class Finishing:
         return StructType(fields)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if batch.num_rows:
-                yield self.finish(batch)
+        parts = [batch for batch in batches if batch.num_rows]
+        if parts:  # together: whether a window is unusual shows in all of its groups only
+            yield self.finish(pa.Table.from_batches(parts).combine_chunks().to_batches()[0])
 
     def finish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The results of some groups."""
@@ -93,9 +98,11 @@ class Finishing:
             bounded &= found.bounded
             room = np.minimum(room, found.room)
         columns[RATE] = everything.rows / _floats(batch, "arrived")
-        columns[BOUNDED] = bounded
+        columns[BOUNDED] = bounded & _usual(batch, everything.weight)
         columns[ROOM], columns[ROWS] = room, everything.weight
-        arrays = [value if isinstance(value, pa.Array) else pa.array(value) for value in columns.values()]
+        arrays = [
+            value if isinstance(value, pa.Array) else pa.array(value) for value in columns.values()
+        ]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _estimate(self, aggregate: Aggregate, batch: pa.RecordBatch, all_rows: Weights) -> Estimate:
@@ -115,6 +122,14 @@ class Finishing:
             return estimates.mean(_read_weights(batch, f"{name}_n"), above, promise)
         below, crossed = (_read_moments(batch, f"{name}_{part}") for part in ("b", "ab"))
         return estimates.ratio(all_rows, above, below, crossed, promise)
+
+
+def _usual(batch: pa.RecordBatch, rows: Floats) -> NDArray[np.bool_]:
+    """Whether each group's window has as many rows in all as windows usually have."""
+    ends = batch.column("window").field("end").cast("int64").to_numpy()
+    _, window = np.unique(ends, return_inverse=True)
+    total = np.bincount(window, weights=rows)[window]
+    return np.asarray((total >= _floats(batch, "least")) & (total <= _floats(batch, "most")))
 
 
 def _weights(name: str, weight: Column, doubt: Column, present: Column) -> list[Column]:

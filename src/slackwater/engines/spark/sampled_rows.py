@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 from slackwater.engines.spark.wire import runtime_dir
 from slackwater.sampling.grid import Ints
 from slackwater.sampling.ledger import Floats, Ledger, Weighed
-from slackwater.sampling.plan import Plan
+from slackwater.sampling.plan import ANY_NUMBER, Plan
 
 SAMPLE = "sample"
-# Of a row: the probability that it was kept, its network delay in seconds, and for each window
-# that it can be in how many rows it stands for there (0: it came too late) and how doubtful that is.
-SAMPLE_TYPE = "struct<rate: double, delay: double, weights: array<double>, doubts: array<double>>"
+# Of a row: the probability that it was kept, its network delay in seconds, for each window that it
+# can be in how many rows it stands for there (0: it came too late) and how doubtful that is, and
+# the least and the most rows of a window that are usual.
+SAMPLE_TYPE = (
+    "struct<rate: double, delay: double, weights: array<double>, doubts: array<double>, "
+    "usual: array<double>>"
+)
 
 
 def new_plan_path() -> str:
@@ -52,15 +56,19 @@ def weigh(
     if ledger is None:
         rows = len(event_us)
         ones = np.ones((rows, 1))
-        weighed = Weighed(np.ones(rows, dtype=bool), np.ones(rows), ones, np.zeros((rows, 1)))
+        weighed = Weighed(
+            np.ones(rows, dtype=bool),
+            np.ones(rows),
+            ones,
+            np.zeros((rows, 1)),
+            np.tile(ANY_NUMBER, (rows, 1)),
+        )
     else:
         weighed = ledger.weigh(event_us, arrival_us, chances)
     return np.flatnonzero(weighed.keep), weighed
 
 
-def sample_column(
-    weighed: Weighed, rows: NDArray[np.intp], delays_us: Ints
-) -> pa.Array:
+def sample_column(weighed: Weighed, rows: NDArray[np.intp], delays_us: Ints) -> pa.Array:
     """The column ``sample`` of some of the rows."""
     return pa.StructArray.from_arrays(
         [
@@ -68,8 +76,9 @@ def sample_column(
             pa.array(delays_us / 1e6),
             _lists(weighed.weights[rows]),
             _lists(weighed.doubts[rows]),
+            _lists(weighed.usual[rows]),
         ],
-        names=["rate", "delay", "weights", "doubts"],
+        names=["rate", "delay", "weights", "doubts", "usual"],
     )
 
 
