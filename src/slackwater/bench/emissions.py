@@ -38,7 +38,7 @@ def emissions(
         Whether asking sources for their offsets is work. Under a source gate it is waiting.
     """
     ends = table.column("window_end").cast("int64").to_pylist()
-    values = [table.column(column).to_pylist() for column in columns]
+    values = [_hashable(table.column(column).to_pylist()) for column in columns]
     found: dict[int, Emission] = {}
     position = 0
     before: Progress | None = None
@@ -52,6 +52,10 @@ def emissions(
         position += written
         before = progress
     return found
+
+
+def _hashable(values: list[Any]) -> list[Any]:
+    return [tuple(value) if isinstance(value, list) else value for value in values]
 
 
 def wasted(progresses: Sequence[Progress], first_s: float, last_s: float) -> int:

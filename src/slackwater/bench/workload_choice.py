@@ -14,6 +14,7 @@ WORKLOADS = {
     "ysb": "slackwater.workloads.ysb:Ysb",
     "linear-road": "slackwater.workloads.linear_road:LinearRoad",
     "nyc-taxi": "slackwater.workloads.nyc_taxi:NycTaxi",
+    "kmeans": "slackwater.workloads.kmeans:KMeans",
     "catch-up": "slackwater.workloads.catch_up:CatchUp",
 }
 

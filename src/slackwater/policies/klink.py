@@ -170,8 +170,8 @@ class Klink(Policy):
 
     def _meet(self, place: int, query: QueryState, before: _Known | None) -> _Known:
         deadlines: Deadlines = query.spec.deadlines
-        if before is not None and before.epochs.deadlines == deadlines:
-            before.epochs.deadlines = deadlines  # told again, nothing new
+        if before is not None and before.epochs.adopt(deadlines):
+            before.seen = (None, before.seen[1])  # its times are to be worked out again
             return before
         self._known[query.name] = _Known(place, QueryEpochs(deadlines, self._estimator))
         return self._known[query.name]

@@ -54,6 +54,22 @@ class QueryEpochs:
         self.first_arrivals: list[SweepDelay] = []  # of each input
         self._best_wait: tuple[float, float] | None = None  # for a waste, and how long
 
+    def adopt(self, deadlines: Deadlines) -> bool:
+        """Take deadlines that differ in nothing but the watermarks' delays; whether they do.
+
+        How long stragglers are waited for may change while a query runs; what was learnt stays.
+        """
+        delays = [i.watermark_delay_s for i in deadlines.inputs if i.watermark_delay_s is not None]
+        same = (deadlines.windows, deadlines.output_mode, len(deadlines.inputs), len(delays)) == (
+            self.deadlines.windows,
+            self.deadlines.output_mode,
+            len(self.deadlines.inputs),
+            sum(i.watermark_delay_s is not None for i in self.deadlines.inputs),
+        )
+        if same:
+            self.deadlines, self.watermark_delay_s = deadlines, max(delays, default=0.0)
+        return same
+
     @property
     def base_s(self) -> float:
         """When the sweeping watermark would be there if no event were delayed."""

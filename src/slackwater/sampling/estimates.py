@@ -1,9 +1,9 @@
 """Values and their intervals from the weighted rows of a window.
 
 A row with weight w stands for w rows: it was kept with probability 1 / w. A sum is estimated by
-``sum(w * v)`` (Horvitz and Thompson), with the variance ``sum(w * (w - 1) * v^2)``. What is not known
-of the weights themselves, because delays were learnt from a limited number of rows, is a *doubt*,
-the same for all groups, and adds to it.
+``sum(w * v)`` (Horvitz and Thompson), with the variance ``sum(w * (w - 1) * v^2)``. What is not
+known of the weights themselves, because delays were learnt from a limited number of rows, is a
+*doubt*, the same for all groups, and adds to it.
 
 All arrays have one entry for each result row.
 """
@@ -157,8 +157,8 @@ def quantile(
 def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
     """The least and the most rows that may be missing.
 
-    With n rows kept, each with probability p, the most others are so many that n or fewer kept would
-    be improbable: negative binomial, with n + 1. A few missing rows are counted from zero on:
+    With n rows kept, each with probability p, the most others are so many that n or fewer kept
+    would be improbable: negative binomial, with n + 1. A few missing rows are counted from zero on:
     nothing says that any is missing.
     """
     half = promise.z * np.sqrt(weights.spread)

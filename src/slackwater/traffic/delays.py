@@ -199,7 +199,8 @@ class ChangingDelays(Delays):
     def draw_at_us(
         self, rng: np.random.Generator, since_start_us: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        before, after = (kind.draw_us(rng, len(since_start_us)) for kind in (self.first, self.second))
+        both = (self.first, self.second)
+        before, after = (kind.draw_us(rng, len(since_start_us)) for kind in both)
         return np.where(since_start_us < self.change_s * 1e6, before, after)
 
 

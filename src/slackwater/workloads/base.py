@@ -117,7 +117,11 @@ class Workload(ABC):
         return self.traffic.watermark_ms(self.watermark_s)
 
     def feed_options(
-        self, *, rows_per_batch: int | None = None, knob: str | Path | None = None
+        self,
+        *,
+        rows_per_batch: int | None = None,
+        knob: str | Path | None = None,
+        plan: str | None = None,
     ) -> FeedOptions:
         """The input stream as a feed."""
         return FeedOptions(
@@ -126,6 +130,7 @@ class Workload(ABC):
             arguments=json.dumps(self._arguments, sort_keys=True),
             rows_per_batch=rows_per_batch,
             knob=None if knob is None else str(Path(knob).absolute()),
+            plan=plan,
         )
 
     def query(
@@ -168,7 +173,7 @@ def collect_windows(results: DataFrame, columns: Sequence[str]) -> WindowRows:
     """Rows of a sink as multisets by window end, for a comparison with the truth."""
     windows: WindowRows = defaultdict(Counter)
     for end, *values in results.select(F.unix_micros("window_end"), *columns).collect():
-        windows[end][tuple(values)] += 1
+        windows[end][tuple(tuple(v) if isinstance(v, list) else v for v in values)] += 1
     return dict(windows)
 
 

@@ -11,9 +11,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.sampled_rows import SAMPLE
 from slackwater.workloads.base import Rows, Workload
 from slackwater.workloads.nyc_taxi_file import NycTaxiFile
 from slackwater.workloads.nyc_taxi_trips import NycTaxiTrips
+from slackwater.workloads.sampled import Sampled, TrueValues
 
 # The grid of the challenge: 300 x 300 cells of 500 m, counted from 1 to the east and the south.
 CELL_EAST, CELL_SOUTH = 0.005986, 0.004491556  # degrees
@@ -41,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NycTaxi(Workload):
+class NycTaxi(Workload, Sampled):
     """Drop impossible reports, find the pickup's area, average by area and sliding window.
 
     Sums are of whole cents and hundredths of a mile, so that they are exact in any order, and
@@ -82,6 +84,8 @@ class NycTaxi(Workload):
     )
 
     time_column: ClassVar[str] = "dropoff_datetime"
+    by: ClassVar[tuple[str, ...]] = ("area",)
+    aggregates: ClassVar[dict[str, str]] = {"mean_distance": "mean(hundredths)"}
 
     window_s: float = 2.0
     slide_s: float | None = 1.0
@@ -120,8 +124,20 @@ class NycTaxi(Workload):
             (F.col("distance_hundredths") / hundred_trips).alias("mean_distance"),
         )
 
-    def _prepared(self, reports: DataFrame) -> DataFrame:
-        """The stateless part: filter, map to cells, keep the city, map to areas, project."""
+    def sampled_rows(self, events: DataFrame) -> DataFrame:
+        return self._prepared(events, SAMPLE)
+
+    def true_values(self, end_us: int) -> TrueValues:
+        return {
+            (area,): {"mean_distance": hundredths / trips}
+            for area, trips, _, hundredths, *_ in self._truth_of(end_us)
+        }
+
+    def _prepared(self, reports: DataFrame, *keep: str) -> DataFrame:
+        """The stateless part: filter, map to cells, keep the city, map to areas, project.
+
+        It leaves also the columns ``keep``.
+        """
         for name, (low, high) in BOUNDS.items():
             reports = reports.where(F.col(name).between(low, high))
         placed = reports.where(
@@ -132,6 +148,7 @@ class NycTaxi(Workload):
             "total_amount",
             _cell((F.col("pickup_longitude") - GRID_WEST) / CELL_EAST).alias("cell_x"),
             _cell((GRID_NORTH - F.col("pickup_latitude")) / CELL_SOUTH).alias("cell_y"),
+            *keep,
         )
         last = CITY_CELLS - 1
         return (
@@ -144,6 +161,7 @@ class NycTaxi(Workload):
                 (F.col("area_y") * self.areas + F.col("area_x")).alias("area"),
                 F.rint(F.col("total_amount") * 100).cast("bigint").alias("cents"),
                 F.rint(F.col("trip_distance") * 100).cast("bigint").alias("hundredths"),
+                *keep,
             )
         )
 

@@ -9,12 +9,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from slackwater.engines.spark.sampled_rows import SAMPLE
 from slackwater.workloads.base import Rows, Workload
+from slackwater.workloads.sampled import Sampled, TrueValues
 from slackwater.workloads.ysb_events import VIEW, YsbEvents
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ysb(Workload):
+class Ysb(Workload, Sampled):
     """Filter, project, join with a static table, count by window.
 
     Examples
@@ -34,6 +36,8 @@ class Ysb(Workload):
 
     name: ClassVar[str] = "ysb"
     columns: ClassVar[tuple[str, ...]] = ("campaign_id", "count")
+    by: ClassVar[tuple[str, ...]] = ("campaign_id",)
+    aggregates: ClassVar[dict[str, str]] = {"count": "count()"}
 
     window_s: float = 3.0
     campaigns: int = 100
@@ -48,12 +52,19 @@ class Ysb(Workload):
         return {"campaigns": self.campaigns, "ads_per_campaign": self.ads_per_campaign}
 
     def _results(self, events: DataFrame) -> DataFrame:
-        views = events.where(F.col("event_type") == "view").select("ad_id", "event_time")
-        return (
-            views.join(F.broadcast(self.campaign_table(events.sparkSession)), "ad_id")
-            .groupBy(self.windows.column("event_time").alias("window"), "campaign_id")
-            .count()
-        )
+        window = self.windows.column("event_time").alias("window")
+        return self._prepared(events).groupBy(window, "campaign_id").count()
+
+    def _prepared(self, events: DataFrame, *keep: str) -> DataFrame:
+        """The stateless part; it leaves also the columns ``keep``."""
+        views = events.where(F.col("event_type") == "view").select("ad_id", "event_time", *keep)
+        return views.join(F.broadcast(self.campaign_table(events.sparkSession)), "ad_id")
+
+    def sampled_rows(self, events: DataFrame) -> DataFrame:
+        return self._prepared(events, SAMPLE)
+
+    def true_values(self, end_us: int) -> TrueValues:
+        return {(campaign,): {"count": float(n)} for campaign, n in self._truth_of(end_us)}
 
     def campaign_table(self, spark: SparkSession) -> DataFrame:
         """The static table: ``ad_id`` to ``campaign_id``.

@@ -6,19 +6,23 @@ are the tested ones of :mod:`slackwater.sampling.estimates`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DoubleType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StructField, StructType
 
 from slackwater.sampling import estimates
-from slackwater.sampling.aggregates import Aggregate
+from slackwater.sampling.aggregates import CLUSTERS, Aggregate
+from slackwater.sampling.clusters import kmeans, room_for_clusters
 from slackwater.sampling.estimates import Estimate, Moments, Weights
 from slackwater.sampling.promise import Promise
 
+COLLECTED = ("quantile", CLUSTERS)  # need the rows of the sample themselves
 RATE, BOUNDED = "sampling_rate", "bounded"  # columns of every result
 ROOM, ROWS = "slackwater_room", "slackwater_rows"  # for the planner; users never see them
 
@@ -65,17 +69,22 @@ class Finishing:
             if aggregate.kind == "ratio":
                 found += _moments(f"{name}_b", weight, doubt, values[1])
                 found += _moments(f"{name}_ab", weight, doubt, values[0] * values[1])
-            if aggregate.kind == "quantile":
-                pair = F.struct(values[0].alias("v"), weight.alias("w"))
-                found.append(F.collect_list(F.when(values[0].isNotNull(), pair)).alias(name))
+            if aggregate.kind in COLLECTED:
+                row = F.struct(*(v.alias(f"v{n}") for n, v in enumerate(values)), weight.alias("w"))
+                whole = reduce(and_, (value.isNotNull() for value in values))
+                found.append(F.collect_list(F.when(whole, row)).alias(name))
         return found
 
     def schema(self, sums: StructType) -> StructType:
         """Of the result, and of what the planner needs besides."""
         fields = [sums[key] for key in self.keys]
         for aggregate in self.aggregates:
-            names = (aggregate.name, f"{aggregate.name}_low", f"{aggregate.name}_high")
-            fields += [StructField(name, DoubleType()) for name in names]
+            clusters = aggregate.kind == CLUSTERS
+            kind = ArrayType(DoubleType()) if clusters else DoubleType()
+            fields.append(StructField(aggregate.name, kind))
+            if not clusters:
+                ends = (f"{aggregate.name}_low", f"{aggregate.name}_high")
+                fields += [StructField(name, DoubleType()) for name in ends]
         fields += [StructField(RATE, DoubleType()), StructField(BOUNDED, BooleanType())]
         fields += [StructField(name, DoubleType()) for name in (ROOM, ROWS)]
         return StructType(fields)
@@ -91,6 +100,12 @@ class Finishing:
         columns: dict[str, pa.Array | Floats] = {key: batch.column(key) for key in self.keys}
         bounded, room = np.ones(batch.num_rows, dtype=bool), np.full(batch.num_rows, np.inf)
         for aggregate in self.aggregates:
+            if aggregate.kind == CLUSTERS:
+                columns[aggregate.name], needed = self._clusters(aggregate, batch)
+                # A sample that uses up more room than there is has too few rows for its promise.
+                bounded &= everything.spread <= needed * everything.weight + 1e-9
+                room = np.minimum(room, needed)
+                continue
             found = self._estimate(aggregate, batch, everything)
             columns[aggregate.name] = found.value
             columns[f"{aggregate.name}_low"] = found.low
@@ -105,16 +120,25 @@ class Finishing:
         ]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
+    def _clusters(self, aggregate: Aggregate, batch: pa.RecordBatch) -> tuple[pa.Array, Floats]:
+        """Centres, all coordinates in a row, and the room that each group has."""
+        assert aggregate.number is not None
+        number = int(aggregate.number)
+        samples = _collected(batch, aggregate.name)
+        centres = [kmeans(points, weights, number).ravel() for points, weights in samples]
+        rows = np.array([weights.sum() for _, weights in samples])
+        room = room_for_clusters(number, len(aggregate.columns), rows, self.promise)
+        return pa.array(centres, pa.list_(pa.float64())), room
+
     def _estimate(self, aggregate: Aggregate, batch: pa.RecordBatch, all_rows: Weights) -> Estimate:
         name, promise = aggregate.name, self.promise
         if aggregate.kind == "count":
             return estimates.count(all_rows, promise)
         if aggregate.kind == "quantile":
-            assert aggregate.level is not None
-            pairs = batch.column(name)
-            lists = [_pairs(pairs[row].values) for row in range(len(pairs))]
-            values, weights = zip(*lists, strict=True)
-            return estimates.quantile(aggregate.level, list(values), list(weights), promise)
+            assert aggregate.number is not None
+            values, weights = zip(*_collected(batch, name), strict=True)
+            lists = [each[:, 0] for each in values]
+            return estimates.quantile(aggregate.number, lists, list(weights), promise)
         above = _read_moments(batch, f"{name}_a")
         if aggregate.kind == "sum":
             return estimates.total(all_rows, above, promise)
@@ -164,6 +188,11 @@ def _floats(batch: pa.RecordBatch, name: str) -> Floats:
     return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _pairs(structs: pa.StructArray) -> tuple[Floats, Floats]:
-    values, weights = (structs.field(n).to_numpy(zero_copy_only=False) for n in (0, 1))
-    return values, weights
+def _collected(batch: pa.RecordBatch, name: str) -> list[tuple[Floats, Floats]]:
+    """Of each group the values, one row of the sample a row, and the weights."""
+    column = batch.column(name)
+    found = []
+    for row in range(len(column)):
+        fields = [field.to_numpy(zero_copy_only=False) for field in column[row].values.flatten()]
+        found.append((np.stack(fields[:-1], axis=1), fields[-1]))
+    return found

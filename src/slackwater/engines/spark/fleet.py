@@ -237,7 +237,7 @@ class Fleet:
         Parameters
         ----------
         df
-            Rows of a source of ours that was made with ``sampled=True``, with its column ``sample``.
+            Rows of a source of ours, made with ``sampled=True``, with its column ``sample``.
         time, window, slide, offset
             As for ``pyspark.sql.functions.window``.
         by
@@ -251,6 +251,7 @@ class Fleet:
             ``aion``, or one of those that it is compared with.
         """
         found = approximate(df, **wanted)
+        found.planner.on_wait = self._expect_wait
         self.on_progress(found.planner.take)
         self.planners.append(found.planner)
         return found.results
@@ -368,6 +369,14 @@ class Fleet:
 
     def _repr_html_(self) -> str:
         return self.status()._repr_html_()
+
+    def _expect_wait(self, name: str, wait_s: float) -> None:
+        """A window of this query closes so long after its end: the policy should know."""
+        member = self._members[name]
+        deadlines = member.spec.deadlines
+        inputs = tuple(replace(each, watermark_delay_s=wait_s) for each in deadlines.inputs)
+        member.spec = replace(member.spec, deadlines=replace(deadlines, inputs=inputs))
+        self._agent.add(member.spec)
 
     # -- starting -------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
-"""The planner of one approximate query: listens to its progress, and writes plans for its source."""
+"""The planner of an approximate query: listens to its progress, writes plans for its source."""
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from slackwater.sampling import Grid, Monitor, Plan, Promise, Sampler
 
 log = logging.getLogger("slackwater.planner")
 
+TELLING_S = 0.01  # a change of the wait that a scheduler should know of
 PLAN_LASTS_S = 60.0  # without a word from its planner a source goes back to exact results
 
 
@@ -25,6 +27,8 @@ class Planner:
         Of its observations in Spark's progress: ``name.input`` and ``name.result``.
     path
         Where its source looks for a plan.
+    sampler, promise, grid
+        How it is to be sampled, and what for.
     """
 
     def __init__(
@@ -37,10 +41,12 @@ class Planner:
         self.grid = grid
         self.monitor = Monitor()
         self.cpu_s = 0.0  # spent here so far
+        self.on_wait: Callable[[str, float], None] = lambda query, wait_s: None
+        self._told_s = -1.0  # the wait that was last told
         self.plan = self._write()
 
-    def take(self, _query: str, progress: dict[str, Any]) -> None:
-        """One progress event of any query."""
+    def take(self, query: str, progress: dict[str, Any]) -> None:
+        """One progress event of any query; says so (``on_wait``) when the wait has changed."""
         observed = progress.get("observedMetrics") or {}
         if f"{self.name}.input" not in observed:
             return
@@ -48,6 +54,10 @@ class Planner:
         try:
             self._learn(observed[f"{self.name}.input"], observed.get(f"{self.name}.result") or {})
             self.plan = self._write()
+            wait_s = self.plan.cell.wait_us / 1e6
+            if abs(wait_s - self._told_s) > TELLING_S:
+                self._told_s = wait_s
+                self.on_wait(query, wait_s)
         except Exception:  # the query goes on with the plan it has
             log.exception("no new plan for %s", self.name)
         self.cpu_s += time.thread_time() - started_s
