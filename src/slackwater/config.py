@@ -24,6 +24,20 @@ class SparkSection(_Section):
     conf: dict[str, str | int | float | bool] = {}  # wins over the profile
 
 
+class ApproximateSection(_Section):
+    """``[queries.NAME.approximate]``: arguments of ``Fleet.approximate``."""
+
+    time: str
+    window: str
+    slide: str | None = None
+    offset: str | None = None
+    by: list[str] = []
+    aggregates: dict[str, str] = Field(min_length=1)
+    error: float = Field(0.05, gt=0, lt=1)
+    confidence: float = Field(0.95, gt=0, lt=1)
+    sampler: str = "aion"
+
+
 class QuerySection(_Section):
     """``[queries.NAME]``"""
 
@@ -39,6 +53,7 @@ class QuerySection(_Section):
     trigger: str | None = None  # processing time, for example "2 seconds"
     options: dict[str, str] = {}
     checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
+    approximate: ApproximateSection | None = None  # then the function returns the input
 
 
 class FleetFile(_Section):
@@ -100,4 +115,6 @@ def _explain(error: ValidationError) -> str:
 def _keys_at(location: tuple[str | int, ...]) -> list[str]:
     sections: dict[str, type[BaseModel]] = {"spark": SparkSection, "queries": QuerySection}
     section = sections.get(str(location[0]), FleetFile) if location else FleetFile
+    if location and location[-1] == "approximate":
+        section = ApproximateSection
     return list(section.model_fields)

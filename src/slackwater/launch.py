@@ -135,6 +135,8 @@ class Launch:
         checkpoint = self._path(section.checkpoint or f"{self.file.checkpoints}/{name}")
         keys = {"priority": section.priority, "max_wait": section.max_wait}
         try:
+            if section.approximate is not None:
+                built = self._approximate(fleet, name, built)
             if isinstance(built, DataFrame):
                 gated = fleet.gate_kind == "source"
                 claim(checkpoint, name, built, gated=gated)
@@ -154,6 +156,17 @@ class Launch:
         except Exception as error:
             fleet.report_failure(name, first_line(str(error)))
             log.error("%s could not be started, the others go on: %s", name, first_line(str(error)))
+
+    def _approximate(
+        self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter
+    ) -> DataFrame:
+        section = self.file.queries[name]
+        assert section.approximate is not None
+        if not isinstance(built, DataFrame):
+            raise UsageError(f"{name}: an approximate query needs a DataFrame, not a writer")
+        if section.output_mode != "append":
+            raise UsageError(f"{name}: an approximate query writes in append mode")
+        return fleet.approximate(built, **section.approximate.model_dump())
 
     def _writer(self, frame: DataFrame, section: QuerySection) -> DataStreamWriter:
         writer = frame.writeStream.format(section.format).outputMode(section.output_mode)

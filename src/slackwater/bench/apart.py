@@ -17,14 +17,20 @@ OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 def run_apart(trial: Trial) -> dict[str, Any]:
     """Run it with a fresh JVM; if it fails, what it said last tells why."""
     limit_s = 120 + START_LIMIT_S + trial.warmup_s + trial.seconds + DRAIN_LIMIT_S
+    name = f"a trial of {trial.policy}"
+    return run_in_process("slackwater.bench.trial", asdict(trial), name, limit_s)
+
+
+def run_in_process(module: str, trial: dict[str, Any], name: str, limit_s: float) -> dict[str, Any]:
+    """What ``python -m module OUT`` writes to OUT when it gets a trial on standard input."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
-        command = [sys.executable, "-m", "slackwater.bench.trial", str(out)]
+        command = [sys.executable, "-m", module, str(out)]
         with (Path(folder) / "log").open("w+") as log:
             try:
                 done = subprocess.run(
                     command,
-                    input=json.dumps(asdict(trial)),
+                    input=json.dumps(trial),
                     text=True,
                     stdout=log,
                     stderr=log,
@@ -32,13 +38,11 @@ def run_apart(trial: Trial) -> dict[str, Any]:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                raise EngineError(
-                    f"a trial of {trial.policy} did not end in {limit_s:.0f} s"
-                ) from None
+                raise EngineError(f"{name} did not end in {limit_s:.0f} s") from None
             if done.returncode != 0 or not out.exists():
                 log.seek(0)
                 reason = _reason(log.read()) or f"status {done.returncode}"
-                raise EngineError(f"a trial of {trial.policy} failed: {reason}")
+                raise EngineError(f"{name} failed: {reason}")
         result: dict[str, Any] = json.loads(out.read_text())
         return result
 

@@ -125,6 +125,70 @@ for _workload, _help in {
 
 
 @bench.command()
+def aion(
+    workloads: Annotated[
+        str, typer.Option(help="Comma-separated: ysb (ysb:campaigns=10), nyc-taxi, kmeans.")
+    ] = "ysb:campaigns=10",
+    settings: Annotated[
+        str, typer.Option(help="Delays and gaps of events, comma-separated: CC, GG, EC, EG.")
+    ] = "EG",
+    samplers: Annotated[
+        str, typer.Option(help="Comma-separated; k-slack is no sampling, and waits for all rows.")
+    ] = "k-slack,aq-k-slack,aion-minus,aion",
+    rate: Annotated[
+        str, typer.Option(help="Events/s of each query; several: 5000,25000.")
+    ] = "1000",
+    queries: Annotated[int, typer.Option(min=1, help="At once, each with phase and seed.")] = 2,
+    seconds: Annotated[float, typer.Option(min=5, help="Measured time of a trial.")] = 30.0,
+    warmup: Annotated[float, typer.Option(min=0, help="Before it; samplers learn.")] = 25.0,
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds; arms alternate.")] = 1,
+    error: Annotated[float, typer.Option(help="Promised to each result row.")] = 0.05,
+    confidence: Annotated[float, typer.Option(help="Probability of that.")] = 0.95,
+    window: Annotated[float | None, typer.Option(help="Seconds; default: the workload's.")] = None,
+    slide: Annotated[float | None, typer.Option(help="Likewise.")] = None,
+    policy: Annotated[str, typer.Option(help="That admits the batches.")] = "klink",
+    seed: Annotated[int, typer.Option()] = 1,
+    json_file: JsonFile = None,
+    report: ReportFolder = None,
+) -> None:
+    """Approximate results: Aion against samplers that wait for stragglers. Every row is checked."""
+    from slackwater.bench.aion.comparison import compare, plan
+    from slackwater.bench.aion.figures import table
+    from slackwater.bench.aion.trial import AionTrial
+    from slackwater.bench.workload_choice import workload_with_options
+
+    make_folder(report)
+    base = AionTrial(
+        sampler="",
+        queries=queries,
+        window_s=window,
+        slide_s=slide,
+        seconds=seconds,
+        warmup_s=warmup,
+        error=error,
+        confidence=confidence,
+        policy=policy,
+        seed=seed,
+    )
+    chosen = [workload_with_options(text) for text in texts(workloads)]
+    steps = plan(base, chosen, texts(settings), texts(rate), texts(samplers), repeat)
+    result = with_status(
+        lambda show: compare(steps, show, lambda found: write_json(json_file, found))
+    )
+    console.print(table(result, error))
+    if report is not None:
+        from slackwater.bench.aion.report import write_aion_report
+
+        page = write_aion_report(result, error, report)
+        console.print(f"report: {page}", highlight=False, markup=False)
+    failed = [run for run in result["runs"] if "error" in run]
+    for run in failed:
+        console.print(f"failed: {run['sampler']}: {run['error']}", highlight=False, markup=False)
+    if failed:
+        raise SlackwaterError(f"{len(failed)} of {len(result['runs'])} trials failed")
+
+
+@bench.command()
 def estimators(
     epochs: Annotated[int, typer.Option(min=2, help="Windows simulated per setting.")] = 2000,
     rate: Annotated[float, typer.Option(min=0.001, help="Events/s.")] = 1000.0,

@@ -51,6 +51,16 @@ def workload_options(name: str, texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def workload_with_options(text: str) -> tuple[str, dict[str, Any]]:
+    """A workload with options of its own.
+
+    >>> workload_with_options("ysb:campaigns=10")
+    ('ysb', {'campaigns': 10})
+    """
+    name, *options = text.split(":")
+    return name, workload_options(name, options)
+
+
 def parse_value(text: str) -> Any:
     """A value as typed: JSON where it is, else the text itself.
 

@@ -1,7 +1,7 @@
 """One trial of approximate queries: a sampler, a workload, delays; every result row is judged.
 
-Run as ``python -m slackwater.bench.aion OUT`` with the trial as JSON on standard input, so that
-every trial has a fresh JVM.
+Run as ``python -m slackwater.bench.aion.trial OUT`` with the trial as JSON on standard input, so
+that every trial has a fresh JVM.
 """
 
 import json

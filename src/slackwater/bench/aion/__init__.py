@@ -1,0 +1,1 @@
+"""Approximate queries compared: how soon results come, and how far they are off."""
