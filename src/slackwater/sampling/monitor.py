@@ -65,8 +65,11 @@ class Monitor:
 
     @property
     def room(self) -> float:
-        """What the next windows can afford; carefully."""
-        logs = np.array(self._log_rooms)
+        """What the next windows can afford; carefully.
+
+        The poorest window of many does not count: the first of a query is not a whole one.
+        """
+        logs = np.sort(self._log_rooms)[len(self._log_rooms) >= ENOUGH_WINDOWS :]
         return float(np.exp(logs.mean() - DEVIATIONS * logs.std()))
 
     @property

@@ -1,7 +1,7 @@
 """k-means of the points of each window: an operator that costs more than all the rest."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -56,8 +56,8 @@ class KMeans(Workload, Sampled):
         collected = (
             events.where("valid").groupBy(window).agg(F.collect_list(F.struct("x", "y")).alias("p"))
         )
-        schema = "window struct<start: timestamp, end: timestamp>, clusters array<double>"
-        return collected.mapInArrow(_Clustering(self.clusters), schema)
+        clustered = F.arrow_udf(_Clustering(self.clusters).centres, "array<double>")  # type: ignore[call-overload]
+        return collected.select("window", clustered("p").alias("clusters"))
 
     def _truth_of(self, end_us: int) -> Rows:
         centres = kmeans(points := self._points(end_us), np.ones(len(points)), self.clusters)
@@ -91,15 +91,9 @@ class _Clustering:
 
     clusters: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if batch.num_rows:
-                lists = batch.column("p")
-                centres = [self._centres(lists[row].values) for row in range(len(lists))]
-                column = pa.array(centres, pa.list_(pa.float64()))
-                yield pa.RecordBatch.from_arrays(
-                    [batch.column("window"), column], ["window", "clusters"]
-                )
+    def centres(self, collected: pa.Array) -> pa.Array:
+        lists = [self._centres(collected[row].values) for row in range(len(collected))]
+        return pa.array(lists, pa.list_(pa.float64()))
 
     def _centres(self, structs: pa.StructArray) -> list[float]:
         fields = [field.to_numpy(zero_copy_only=False) for field in structs.flatten()]

@@ -87,13 +87,16 @@ def _query(
     sums = rows.groupBy("window", *by).agg(
         *finishing.sums(F.col("slackwater_weight"), F.col("slackwater_doubt"), F.col(SAMPLE))
     )
-    finished = sums.coalesce(1).mapInArrow(finishing, finishing.schema(sums.schema))
-    return finished.observe(
-        f"{name}.result",
-        F.min(ROOM).alias("room"),
-        F.sum(ROWS).alias("total"),
-        F.approx_count_distinct("window.end").alias("windows"),
-    ).drop(ROOM, ROWS)
+    return (
+        finishing.result(sums)
+        .observe(
+            f"{name}.result",
+            F.min(ROOM).alias("room"),
+            F.sum(ROWS).alias("total"),
+            F.approx_count_distinct("window.end").alias("windows"),
+        )
+        .drop(ROOM, ROWS)
+    )
 
 
 def _place(end: Column, time: Column, grid: Grid) -> Column:

@@ -12,7 +12,7 @@ from operator import and_
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StructField, StructType
 
@@ -75,9 +75,26 @@ class Finishing:
                 found.append(F.collect_list(F.when(whole, row)).alias(name))
         return found
 
-    def schema(self, sums: StructType) -> StructType:
-        """Of the result, and of what the planner needs besides."""
-        fields = [sums[key] for key in self.keys]
+    def result(self, sums: DataFrame) -> DataFrame:
+        """The result, and what the planner needs besides."""
+        finished = F.arrow_udf(self._finish_all, self._schema())  # type: ignore[call-overload]
+        # One task: whether a window is unusual shows in all of its groups only.
+        rows = sums.coalesce(1).select(*self.keys, finished(F.struct("*")).alias("found"))
+        return rows.select(*self.keys, "found.*")
+
+    def _finish_all(self, structs: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        parts = list(structs)
+        if not parts:
+            return
+        whole = pa.concat_arrays(parts)
+        found = self.finish(pa.RecordBatch.from_struct_array(whole))
+        first = 0
+        for part in parts:  # as many rows in as many parts as came
+            yield found.slice(first, len(part))
+            first += len(part)
+
+    def _schema(self) -> StructType:
+        fields = []
         for aggregate in self.aggregates:
             clusters = aggregate.kind == CLUSTERS
             kind = ArrayType(DoubleType()) if clusters else DoubleType()
@@ -89,15 +106,10 @@ class Finishing:
         fields += [StructField(name, DoubleType()) for name in (ROOM, ROWS)]
         return StructType(fields)
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = [batch for batch in batches if batch.num_rows]
-        if parts:  # together: whether a window is unusual shows in all of its groups only
-            yield self.finish(pa.Table.from_batches(parts).combine_chunks().to_batches()[0])
-
-    def finish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The results of some groups."""
+    def finish(self, batch: pa.RecordBatch) -> pa.StructArray:
+        """The results of some groups, given their sums."""
         everything = _read_weights(batch, "all")
-        columns: dict[str, pa.Array | Floats] = {key: batch.column(key) for key in self.keys}
+        columns: dict[str, pa.Array | Floats] = {}
         bounded, room = np.ones(batch.num_rows, dtype=bool), np.full(batch.num_rows, np.inf)
         for aggregate in self.aggregates:
             if aggregate.kind == CLUSTERS:
@@ -118,7 +130,7 @@ class Finishing:
         arrays = [
             value if isinstance(value, pa.Array) else pa.array(value) for value in columns.values()
         ]
-        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        return pa.StructArray.from_arrays(arrays, names=list(columns))
 
     def _clusters(self, aggregate: Aggregate, batch: pa.RecordBatch) -> tuple[pa.Array, Floats]:
         """Centres, all coordinates in a row, and the room that each group has."""
