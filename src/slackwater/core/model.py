@@ -20,6 +20,21 @@ class QuerySpec:
     priority: float = 1.0  # larger is more important
     max_wait_s: float = 10.0  # no micro-batch waits longer, whatever the policy
     deadlines: Deadlines = field(default_factory=Deadlines)
+    keep_open_s: float = 0.0  # a batch that begins sooner after a window's end closes it too early
+
+    def kept_open_until_s(self, now_s: float) -> float:
+        """When a batch may begin: now, or once the windows that have just ended may close.
+
+        >>> from slackwater.core.windows import Window
+        >>> window = Window("tumbling", size_s=3.0, slide_s=3.0)
+        >>> spec = QuerySpec("q", deadlines=Deadlines((window,)), keep_open_s=0.5)
+        >>> spec.kept_open_until_s(6.2), spec.kept_open_until_s(6.6)
+        (6.5, 6.6)
+        """
+        if self.keep_open_s <= 0:
+            return now_s
+        ends_s = (w.next_end(now_s) - w.slide_s for w in self.deadlines.closing)
+        return max([now_s, *(end_s + self.keep_open_s for end_s in ends_s)])
 
 
 class OperatorMetrics(NamedTuple):

@@ -24,8 +24,9 @@ class Sampler(ABC):
     """
 
     name: ClassVar[str] = ""  # as users write it
+    MAX_WAIT_S: ClassVar[float] = 30.0
 
-    def __init__(self, first_wait_s: float = 2.0, max_wait_s: float = 30.0) -> None:
+    def __init__(self, first_wait_s: float = 2.0, max_wait_s: float = MAX_WAIT_S) -> None:
         if not 0 <= first_wait_s <= max_wait_s:
             raise UsageError("a sampler needs 0 <= first_wait_s <= max_wait_s")
         self.first_wait_s = first_wait_s

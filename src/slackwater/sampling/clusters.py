@@ -48,7 +48,7 @@ def room_for_clusters(number: int, dimensions: int, rows: Floats, promise: Promi
     """
     freedom = number * dimensions
     needed = chdtri(freedom, 1 - promise.confidence) / (dimensions * promise.error)
-    return np.clip(rows / needed, LEAST_ROOM, MOST_ROOM)
+    return np.asarray(np.clip(rows / needed, LEAST_ROOM, MOST_ROOM))
 
 
 def _begin(points: Floats, weights: Floats, number: int, rng: np.random.Generator) -> Floats:

@@ -8,6 +8,7 @@ known of the weights themselves, because delays were learnt from a limited numbe
 All arrays have one entry for each result row.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -187,7 +188,7 @@ def _ranked(
 
 def _rank_error(level: float, weights: Floats, promise: Promise) -> float:
     spread = float((weights * (weights - 1)).sum())
-    return promise.z * (level * (1 - level) * spread) ** 0.5 / float(weights.sum())
+    return promise.z * math.sqrt(level * (1 - level) * spread) / float(weights.sum())
 
 
 def _not_below(half: Floats, weights: Weights, largest: Floats, promise: Promise) -> Floats:

@@ -43,7 +43,9 @@ def room_for_few(room: Floats, rows: Floats, promise: Promise) -> Floats:
 def room_for_all(rows: Floats, promise: Promise) -> Floats:
     """With so little room no row at all is missing, with the promised probability."""
     delta = 1 - promise.confidence
-    return np.clip(-np.expm1(np.log1p(-delta) / np.maximum(rows, 1.0)), LEAST_ROOM, MOST_ROOM)
+    return np.asarray(
+        np.clip(-np.expm1(np.log1p(-delta) / np.maximum(rows, 1.0)), LEAST_ROOM, MOST_ROOM)
+    )
 
 
 def room_for_count(rows: Floats, promise: Promise) -> Floats:

@@ -104,7 +104,7 @@ def _inside(shape: float, seed: int, block: int) -> Floats:
     """Places in a block, as parts of its length; the first event is at its start."""
     gaps = block_generator(seed, 0, block, "gaps").standard_gamma(shape, BLOCK)
     ends = np.cumsum(gaps)
-    return np.concatenate([[0.0], ends[:-1]]) / ends[-1]
+    return np.asarray(np.concatenate([[0.0], ends[:-1]]) / ends[-1])
 
 
 def parse_gaps(text: str) -> Gaps:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 
 from slackwater.engines.spark.sampled_rows import SAMPLE
 from slackwater.sampling.clusters import inertia, kmeans
@@ -56,7 +57,7 @@ class KMeans(Workload, Sampled):
         collected = (
             events.where("valid").groupBy(window).agg(F.collect_list(F.struct("x", "y")).alias("p"))
         )
-        clustered = F.arrow_udf(_Clustering(self.clusters).centres, "array<double>")  # type: ignore[call-overload]
+        clustered = arrow_udf(_Clustering(self.clusters).centres, "array<double>")  # type: ignore[call-overload]
         return collected.select("window", clustered("p").alias("clusters"))
 
     def _truth_of(self, end_us: int) -> Rows:
@@ -77,12 +78,12 @@ class KMeans(Workload, Sampled):
             return float("inf")
         points, best = truth["clusters"]
         centres = np.array(found["clusters"]).reshape(-1, 2)
-        return max(0.0, inertia(points, centres) / best - 1)
+        return max(0.0, inertia(points, centres) / float(best) - 1)
 
     def _points(self, end_us: int) -> NDArray[np.float64]:
         found = [self.events.points(*numbers) for numbers in self._numbers(end_us)]
         x, y, valid = (np.concatenate(column) for column in zip(*found, strict=True))
-        return np.stack([x, y], axis=1)[valid]
+        return np.asarray(np.stack([x, y], axis=1)[valid])
 
 
 @dataclass(frozen=True)

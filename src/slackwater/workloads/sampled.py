@@ -27,4 +27,5 @@ class Sampled(ABC):
         """How far a result row is off: the largest relative error of its aggregates."""
         if truth is None:
             return float("inf")
-        return max(abs(found[name] - truth[name]) / abs(truth[name]) for name in self.aggregates)
+        errors = [abs(found[name] / truth[name] - 1) for name in self.aggregates]
+        return float(max(errors))

@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -273,3 +274,51 @@ class TestRefusals:
             self.asked(spark, error=1.5)
         with pytest.raises(UsageError, match="unknown sampler"):
             self.asked(spark, sampler="aeon")
+
+
+@pytest.mark.spark
+def test_any_source_with_arrival_times_is_sampled_by_a_filter(spark: SparkSession) -> None:
+    """The feed stands for one: it is not told that its rows are sampled."""
+    traffic = Traffic(start_s=time.time(), rate="6000", delays="exponential:60ms", seed=3)
+    workload = NycTaxi(traffic=traffic, areas=1, window_s=2.0, slide_s=1.0)
+    chosen = replace(workload.feed_options(), arrival=True)
+    trips = workload._prepared(load_feed(spark, chosen), "arrival_time")
+    with Fleet(spark, "klink") as fleet:
+        results = fleet.approximate(
+            trips,
+            time="dropoff_datetime",
+            window="2 seconds",
+            slide="1 second",
+            by=["area"],
+            aggregates=workload.aggregates,
+            arrival="arrival_time",
+        )
+        writer = flat(results).writeStream.format("memory").outputMode("append")
+        fleet.start(writer, name="filtered")
+        ends = F.countDistinct("end_us")
+        eventually(lambda: spark.table("filtered").agg(ends).first()[0] >= 12, 90, pause_s=0.5)
+        assert not fleet.failures
+    rows = spark.table("filtered").orderBy("end_us").collect()
+    errors = [
+        workload.error(workload.true_values(row.end_us)[(row.area,)], row.asDict())
+        for row in rows[3:]
+        if row.bounded
+    ]
+    assert len(errors) >= 5
+    assert np.mean(np.array(errors) <= 0.05) >= 0.85
+    assert rows[-1].sampling_rate < 0.9
+
+
+@pytest.mark.spark
+def test_waiting_beyond_the_slide_needs_a_source_of_ours(spark: SparkSession) -> None:
+    frame = spark.readStream.format("rate").load().withColumn("seen", F.col("timestamp"))
+    with Fleet(spark, "spark") as fleet:
+        fleet.approximate(
+            frame,
+            time="timestamp",
+            window="1 second",
+            aggregates={"n": "count()"},
+            arrival="seen",
+            sampler="k-slack",
+        )
+        assert fleet.planners[0].sampler.max_wait_s == 1.0

@@ -1,8 +1,9 @@
 """Builds approximate queries: a windowed aggregate of weighted rows, with intervals."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -13,7 +14,9 @@ from slackwater.core.errors import UsageError
 from slackwater.engines.spark.finishing import ROOM, ROWS, Finishing
 from slackwater.engines.spark.plan_tree import java_node, read_plan, text_interval_s
 from slackwater.engines.spark.planner import Planner
-from slackwater.engines.spark.sampled_rows import SAMPLE
+from slackwater.engines.spark.row_filter import RowFilter
+from slackwater.engines.spark.sampled_rows import SAMPLE, write_plan
+from slackwater.sampling import Plan, Sampler
 from slackwater.sampling.aggregates import Aggregate
 from slackwater.sampling.delays import LEVELS
 from slackwater.sampling.grid import Grid
@@ -26,6 +29,7 @@ class Approximation:
 
     results: DataFrame
     planner: Planner
+    keeps_open: bool  # whether the gate must keep windows open; a source of ours does it itself
 
 
 def approximate(
@@ -40,12 +44,13 @@ def approximate(
     error: float = 0.05,
     confidence: float = 0.95,
     sampler: str = "aion",
+    arrival: str | None = None,
     substream: str = "600 milliseconds",
 ) -> Approximation:
     """See :meth:`slackwater.spark.Fleet.approximate`."""
     promise = Promise(error, confidence)
     wanted = tuple(Aggregate.parse(name, text) for name, text in aggregates.items())
-    _check(df, time, by, wanted)
+    _check(df, time, by, wanted, arrival)
     grid = Grid(
         _us(df, window),
         _us(df, slide or window),
@@ -53,25 +58,33 @@ def approximate(
         _us(df, substream),
     )
     name = f"slackwater-{uuid.uuid4().hex[:8]}"
-    planner = Planner(name, _plan_path(df), sampling.load(sampler), promise, grid)
+    # Zero: how long stragglers are waited for is said by a ceiling, or by the gate.
+    marked = df.withWatermark(time, "0 seconds")
+    if arrival is None:
+        write: Callable[[Plan], None] = partial(write_plan, _plan_path(df))
+    else:
+        filtering = RowFilter(name, grid, df.sparkSession)
+        marked, write = filtering.sampled(marked, time, arrival), filtering.write
+    longest_s = grid.slide_us / 1e6 if arrival is not None else Sampler.MAX_WAIT_S
+    chosen = sampling.load(sampler, max_wait_s=longest_s, first_wait_s=min(2.0, longest_s))
+    planner = Planner(name, write, chosen, promise, grid)
     finishing = Finishing(("window", *by), wanted, promise)
-    return Approximation(_query(df, time, tuple(by), grid, finishing, name), planner)
+    results = _query(marked, time, tuple(by), grid, finishing, name)
+    return Approximation(results, planner, keeps_open=arrival is not None)
 
 
 def _query(
-    df: DataFrame, time: str, by: tuple[str, ...], grid: Grid, finishing: Finishing, name: str
+    rows: DataFrame, time: str, by: tuple[str, ...], grid: Grid, finishing: Finishing, name: str
 ) -> DataFrame:
-    seen = df.observe(
+    seen = rows.observe(
         f"{name}.input",
         F.count(F.lit(1)).alias("rows"),
         F.sum(1 / F.col(f"{SAMPLE}.rate")).alias("arrived"),
         F.percentile_approx(f"{SAMPLE}.delay", list(LEVELS), F.lit(2000)).alias("delays"),
         F.max(f"{SAMPLE}.delay").alias("largest"),
     )
-    # Zero: how long stragglers are waited for is the source's to say, by its ceiling.
-    marked = seen.withWatermark(time, "0 seconds")
     lengths = (grid.size_us, grid.slide_us, grid.phase_us % grid.slide_us)
-    expanded = marked.select(
+    expanded = seen.select(
         F.window(time, *(f"{length} microseconds" for length in lengths)).alias("window"),
         F.col(time).alias("slackwater_time"),
         F.col(SAMPLE),
@@ -79,12 +92,12 @@ def _query(
         *(F.col(column) for column in finishing.columns if column not in by),
     )
     place = _place(F.col("window.end"), F.col("slackwater_time"), grid)
-    rows = expanded.select(
+    weighed = expanded.select(
         "*",
         F.element_at(f"{SAMPLE}.weights", place).alias("slackwater_weight"),
         F.element_at(f"{SAMPLE}.doubts", place).alias("slackwater_doubt"),
     ).where("slackwater_weight > 0")
-    sums = rows.groupBy("window", *by).agg(
+    sums = weighed.groupBy("window", *by).agg(
         *finishing.sums(F.col("slackwater_weight"), F.col("slackwater_doubt"), F.col(SAMPLE))
     )
     return (
@@ -105,20 +118,30 @@ def _place(end: Column, time: Column, grid: Grid) -> Column:
     return (F.floor(before_end / grid.slide_us) + 1).cast("int")
 
 
-def _check(df: DataFrame, time: str, by: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+def _check(
+    df: DataFrame,
+    time: str,
+    by: Sequence[str],
+    aggregates: Sequence[Aggregate],
+    arrival: str | None,
+) -> None:
     if not df.isStreaming:
         raise UsageError("a batch DataFrame needs no approximation; read it with readStream")
     if not aggregates:
         raise UsageError("an approximate query needs at least one aggregate")
     needed = [time, *by, *(c for a in aggregates for c in a.columns)]
+    needed += [arrival] if arrival is not None else []
     missing = [column for column in needed if column not in df.columns]
     if missing:
         raise UsageError(f"the input has no column {missing[0]!r}; it has: {', '.join(df.columns)}")
-    if SAMPLE not in df.columns:
+    if arrival is None and SAMPLE not in df.columns:
         raise UsageError(
             f"the input has no column {SAMPLE!r}: read it from a source of ours with sampled=True "
-            "and keep that column up to here"
+            "and keep that column up to here, or name the column with the arrival times of rows: "
+            "arrival=..."
         )
+    if arrival is not None and SAMPLE in df.columns:
+        raise UsageError(f"arrival={arrival!r} is for sources that do not sample; leave it out")
 
 
 def _plan_path(df: DataFrame) -> Path:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StructField, StructType
 
 from slackwater.sampling import estimates
@@ -77,7 +78,7 @@ class Finishing:
 
     def result(self, sums: DataFrame) -> DataFrame:
         """The result, and what the planner needs besides."""
-        finished = F.arrow_udf(self._finish_all, self._schema())  # type: ignore[call-overload]
+        finished = arrow_udf(self._finish_all, self._schema())  # type: ignore[call-overload]
         # One task: whether a window is unusual shows in all of its groups only.
         rows = sums.coalesce(1).select(*self.keys, finished(F.struct("*")).alias("found"))
         return rows.select(*self.keys, "found.*")

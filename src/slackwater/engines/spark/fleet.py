@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -237,7 +238,8 @@ class Fleet:
         Parameters
         ----------
         df
-            Rows of a source of ours, made with ``sampled=True``, with its column ``sample``.
+            Rows of a source of ours, made with ``sampled=True``, with its column ``sample``; or
+            of any other, see ``arrival``.
         time, window, slide, offset
             As for ``pyspark.sql.functions.window``.
         by
@@ -249,9 +251,13 @@ class Fleet:
             ``P(relative error <= error) >= confidence``; default 0.05 and 0.95.
         sampler
             ``aion``, or one of those that it is compared with.
+        arrival
+            For any other source: the column with the time at which each row arrived. Rows are
+            then sampled by a filter inside Spark, and windows are kept open by the gate, for no
+            longer than their slide.
         """
         found = approximate(df, **wanted)
-        found.planner.on_wait = self._expect_wait
+        found.planner.on_wait = partial(self._expect_wait, found.keeps_open)
         self.on_progress(found.planner.take)
         self.planners.append(found.planner)
         return found.results
@@ -370,12 +376,16 @@ class Fleet:
     def _repr_html_(self) -> str:
         return self.status()._repr_html_()
 
-    def _expect_wait(self, name: str, wait_s: float) -> None:
+    def _expect_wait(self, keep_open: bool, name: str, wait_s: float) -> None:
         """A window of this query closes so long after its end: the policy should know."""
         member = self._members[name]
         deadlines = member.spec.deadlines
         inputs = tuple(replace(each, watermark_delay_s=wait_s) for each in deadlines.inputs)
-        member.spec = replace(member.spec, deadlines=replace(deadlines, inputs=inputs))
+        member.spec = replace(
+            member.spec,
+            deadlines=replace(deadlines, inputs=inputs),
+            keep_open_s=wait_s if keep_open else 0.0,
+        )
         self._agent.add(member.spec)
 
     # -- starting -------------------------------------------------------------------------------

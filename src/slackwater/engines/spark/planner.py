@@ -4,12 +4,10 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from slackwater.engines.spark.sampled_rows import write_plan
 from slackwater.sampling import Grid, Monitor, Plan, Promise, Sampler
 
 log = logging.getLogger("slackwater.planner")
@@ -25,17 +23,22 @@ class Planner:
     ----------
     name
         Of its observations in Spark's progress: ``name.input`` and ``name.result``.
-    path
-        Where its source looks for a plan.
+    write
+        Brings a plan to where the query's rows are sampled.
     sampler, promise, grid
         How it is to be sampled, and what for.
     """
 
     def __init__(
-        self, name: str, path: Path, sampler: Sampler, promise: Promise, grid: Grid
+        self,
+        name: str,
+        write: Callable[[Plan], None],
+        sampler: Sampler,
+        promise: Promise,
+        grid: Grid,
     ) -> None:
         self.name = name
-        self.path = path
+        self._bring = write
         self.sampler = sampler
         self.promise = promise
         self.grid = grid
@@ -43,7 +46,7 @@ class Planner:
         self.cpu_s = 0.0  # spent here so far
         self.on_wait: Callable[[str, float], None] = lambda query, wait_s: None
         self._told_s = -1.0  # the wait that was last told
-        self.plan = self._write()
+        self.plan = self._renew()
 
     def take(self, query: str, progress: dict[str, Any]) -> None:
         """One progress event of any query; says so (``on_wait``) when the wait has changed."""
@@ -53,7 +56,7 @@ class Planner:
         started_s = time.thread_time()
         try:
             self._learn(observed[f"{self.name}.input"], observed.get(f"{self.name}.result") or {})
-            self.plan = self._write()
+            self.plan = self._renew()
             wait_s = self.plan.cell.wait_us / 1e6
             if abs(wait_s - self._told_s) > TELLING_S:
                 self._told_s = wait_s
@@ -70,8 +73,8 @@ class Planner:
             windows = max(int(result["windows"]), 1)
             self.monitor.close_window(float(result["room"]), float(result["total"]) / windows)
 
-    def _write(self) -> Plan:
+    def _renew(self) -> Plan:
         plan = self.sampler.plan(self.monitor, self.promise, self.grid)
         plan = replace(plan, until_s=time.time() + PLAN_LASTS_S)
-        write_plan(self.path, plan)
+        self._bring(plan)
         return plan

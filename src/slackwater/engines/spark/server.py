@@ -4,6 +4,7 @@ One thread, one selector. It is both the driver (collect, wait) and the enforcer
 """
 
 import logging
+import math
 import os
 import selectors
 import socket
@@ -105,6 +106,7 @@ class ControlServer:
         self._clients: set[_Client] = set()
         self._memory: Memory | None = None
         self._next_beat_s = 0.0
+        self._released_s = math.inf  # when the next query may begin that must not yet
         self._selector = selectors.DefaultSelector()
         self._server = wire.listen(path)
         self._server.setblocking(False)
@@ -113,12 +115,24 @@ class ControlServer:
     # -- driver ---------------------------------------------------------------------------------
 
     def collect(self, now_s: float) -> Snapshot:
-        states = tuple(query.state for query in self._queries.values())
+        self._released_s = math.inf
+        states = tuple(self._shown(query.state, now_s) for query in self._queries.values())
         return Snapshot(now_s, self.slots, states, self._memory)
+
+    def _shown(self, state: QueryState, now_s: float) -> QueryState:
+        """A query that must not begin yet is not there yet."""
+        if state.spec.keep_open_s <= 0 or state.phase != "waiting":
+            return state
+        until_s = state.spec.kept_open_until_s(now_s)
+        if until_s <= now_s:
+            return state
+        self._released_s = min(self._released_s, until_s)
+        return replace(state, phase="idle")
 
     def wait(self, until_s: float) -> None:
         if self.hold_nothing:
             self._grant_all()
+        until_s = min(until_s, self._released_s)
         while True:
             now_s = self.clock.now()
             if now_s >= self._next_beat_s:
@@ -318,6 +332,7 @@ def read_spec(message: Message) -> QuerySpec:
         priority=float(message["priority"]),
         max_wait_s=float(message["max_wait_s"]),
         deadlines=Deadlines(windows, inputs, str(found["output_mode"])),
+        keep_open_s=float(message.get("keep_open_s", 0.0)),
     )
 
 
