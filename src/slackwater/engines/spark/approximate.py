@@ -41,14 +41,12 @@ def approximate(
     offset: str | None = None,
     by: Sequence[str] = (),
     aggregates: Mapping[str, str],
-    error: float = 0.05,
-    confidence: float = 0.95,
+    promise: Promise,
     sampler: str = "aion",
     arrival: str | None = None,
     substream: str = "600 milliseconds",
 ) -> Approximation:
     """See :meth:`slackwater.spark.Fleet.approximate`."""
-    promise = Promise(error, confidence)
     wanted = tuple(Aggregate.parse(name, text) for name, text in aggregates.items())
     _check(df, time, by, wanted, arrival)
     grid = Grid(

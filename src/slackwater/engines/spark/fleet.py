@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -19,11 +19,12 @@ from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.core.slots import default_slots
 from slackwater.core.windows import Deadlines
-from slackwater.engines.spark import clock_gate, source_gate, wire
+from slackwater.engines.spark import source_gate, wire
 from slackwater.engines.spark.agent import Agent, AgentEvents
 from slackwater.engines.spark.approximate import approximate
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
 from slackwater.engines.spark.discovery import discover, discover_query, output_mode
+from slackwater.engines.spark.gate_choice import GateKind, choose_gate
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.members import (
     Member,
@@ -36,10 +37,9 @@ from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.restarts import START_LIMIT_S, Restarter
 from slackwater.engines.spark.status import FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
+from slackwater.sampling import Promise
 
 log = logging.getLogger("slackwater.fleet")
-
-GateKind = Literal["auto", "clock", "source", "none"]
 
 CONTROLLER_START_S = 20.0
 SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
@@ -102,7 +102,7 @@ class Fleet:
         self.name = name or f"fleet-{os.getpid()}"
         self.slots = slots or default_slots(spark.sparkContext.defaultParallelism)
         self.max_wait = max_wait
-        self.gate_kind, self.gate_reason = _choose_gate(spark, gate)
+        self.gate_kind, self.gate_reason = choose_gate(spark, gate)
         self._starts_at_once = starts_at_once
         self._members: dict[str, Member] = {}
         self._start_lock = threading.Lock()
@@ -227,7 +227,21 @@ class Fleet:
             max_wait_s=spec.max_wait_s,
         )
 
-    def approximate(self, df: DataFrame, **wanted: Any) -> DataFrame:
+    def approximate(
+        self,
+        df: DataFrame,
+        *,
+        time: str,
+        window: str,
+        aggregates: Mapping[str, str],
+        slide: str | None = None,
+        offset: str | None = None,
+        by: Sequence[str] = (),
+        error: float = 0.05,
+        confidence: float = 0.95,
+        sampler: str = "aion",
+        arrival: str | None = None,
+    ) -> DataFrame:
         """A windowed aggregate within a stated error that does not wait for stragglers.
 
         Write the result with ``writeStream`` in append mode, as ever. Each of its rows has the
@@ -256,7 +270,18 @@ class Fleet:
             then sampled by a filter inside Spark, and windows are kept open by the gate, for no
             longer than their slide.
         """
-        found = approximate(df, **wanted)
+        found = approximate(
+            df,
+            time=time,
+            window=window,
+            slide=slide,
+            offset=offset,
+            by=by,
+            aggregates=aggregates,
+            promise=Promise(error, confidence),
+            sampler=sampler,
+            arrival=arrival,
+        )
         found.planner.on_wait = partial(self._expect_wait, found.keeps_open)
         self.on_progress(found.planner.take)
         self.planners.append(found.planner)
@@ -530,17 +555,3 @@ class Fleet:
     def _await_controller(self, wanted: bool) -> None:
         if wanted and not self._agent.link.wait_held(CONTROLLER_START_S):
             log.warning("the controller did not come up; queries run as plain Spark until it does")
-
-
-def _choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
-    if wanted not in ("auto", "clock", "source", "none"):
-        raise UsageError(f"unknown gate {wanted!r}; known: auto, clock, source, none")
-    if wanted in ("source", "none"):
-        return wanted, "as asked"
-    obstacle = clock_gate.probe(spark)
-    if obstacle is None:
-        reason = "as asked" if wanted == "clock" else f"Spark {spark.version} has what it needs"
-        return "clock", reason
-    if wanted == "clock":
-        raise UsageError(f"no clock gate here: {obstacle}; use gate='source'")
-    return "source", obstacle
