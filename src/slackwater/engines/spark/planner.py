@@ -13,6 +13,7 @@ from slackwater.sampling import Grid, Monitor, Plan, Promise, Sampler
 log = logging.getLogger("slackwater.planner")
 
 TELLING_S = 0.01  # a change of the wait that a scheduler should know of
+RENEW_S = 10.0  # at the latest, so that it does not run out
 PLAN_LASTS_S = 60.0  # without a word from its planner a source goes back to exact results
 
 
@@ -46,6 +47,7 @@ class Planner:
         self.cpu_s = 0.0  # spent here so far
         self.on_wait: Callable[[str, float], None] = lambda query, wait_s: None
         self._told_s = -1.0  # the wait that was last told
+        self._renewed_s = 0.0
         self.plan = self._renew()
 
     def take(self, query: str, progress: dict[str, Any]) -> None:
@@ -55,26 +57,37 @@ class Planner:
             return
         started_s = time.thread_time()
         try:
-            self._learn(observed[f"{self.name}.input"], observed.get(f"{self.name}.result") or {})
-            self.plan = self._renew()
-            wait_s = self.plan.cell.wait_us / 1e6
-            if abs(wait_s - self._told_s) > TELLING_S:
-                self._told_s = wait_s
-                self.on_wait(query, wait_s)
+            closed = self._learn(
+                observed[f"{self.name}.input"], observed.get(f"{self.name}.result") or {}
+            )
+            untold = self._told_s < 0
+            if closed or untold or time.time() > self._renewed_s + RENEW_S:
+                self._plan_anew(query)
         except Exception:  # the query goes on with the plan it has
             log.exception("no new plan for %s", self.name)
         self.cpu_s += time.thread_time() - started_s
 
-    def _learn(self, seen: dict[str, Any], result: dict[str, Any]) -> None:
+    def _plan_anew(self, query: str) -> None:
+        self.plan = self._renew()
+        wait_s = self.plan.cell.wait_us / 1e6
+        if abs(wait_s - self._told_s) > TELLING_S:
+            self._told_s = wait_s
+            self.on_wait(query, wait_s)
+
+    def _learn(self, seen: dict[str, Any], result: dict[str, Any]) -> bool:
+        """Whether a window came out."""
         if seen.get("rows"):
             quantiles_s = np.array(seen["delays"], dtype=np.float64)
             self.monitor.delays.add(quantiles_s, float(seen["arrived"]), float(seen["largest"]))
-        if result.get("room") is not None:
-            windows = max(int(result["windows"]), 1)
-            self.monitor.close_window(float(result["room"]), float(result["total"]) / windows)
+        if result.get("room") is None:
+            return False
+        windows = max(int(result["windows"]), 1)
+        self.monitor.close_window(float(result["room"]), float(result["total"]) / windows)
+        return True
 
     def _renew(self) -> Plan:
         plan = self.sampler.plan(self.monitor, self.promise, self.grid)
         plan = replace(plan, until_s=time.time() + PLAN_LASTS_S)
         self._bring(plan)
+        self._renewed_s = time.time()
         return plan
