@@ -214,7 +214,7 @@ def test_an_interrupted_query_loses_and_doubles_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """With all rows needed, a result that was computed across a restart is the exact one."""
-    traffic = Traffic(start_s=time.time(), rate="300", delays="uniform:0:50ms", seed=3)
+    traffic = Traffic(start_s=time.time(), rate="300", delays="constant:50ms", seed=3)
     workload = Ysb(traffic=traffic, campaigns=2, window_s=1.0)
     options = workload.feed_options(plan=new_plan_path())
     out, checkpoint = str(tmp_path / "out"), str(tmp_path / "checkpoint")
