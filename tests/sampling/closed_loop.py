@@ -16,13 +16,6 @@ from slackwater.traffic import Reach, Timeline, Traffic
 Floats = NDArray[np.float64]
 Values = Callable[[NDArray[np.int64]], Floats]  # of events by their number
 
-SETTINGS = {  # of the thesis: network delays, gaps
-    "CC": ("constant:150ms", "constant"),
-    "GG": ("gamma:60:4ms", "gamma:2"),
-    "EC": ("exponential:240ms", "constant"),
-    "EG": ("exponential:240ms", "gamma:2"),
-}
-
 
 @dataclass
 class Outcome:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from slackwater.bench.aion.trial import SETTINGS
 from slackwater.traffic import Traffic
-from tests.sampling.closed_loop import SETTINGS, Outcome, run
+from tests.sampling.closed_loop import Outcome, run
 
 POOL = np.random.default_rng(5).lognormal(1.0, 0.7, 1 << 16)
 HEAVY = np.random.default_rng(6).pareto(1.3, 1 << 16) + 1

@@ -1,6 +1,5 @@
 """Approximate queries: the feed's side without Spark, then whole queries on Spark."""
 
-import pickle
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from slackwater.traffic import Traffic
 from slackwater.workloads.kmeans import KMeans
 from slackwater.workloads.nyc_taxi import NycTaxi
 from slackwater.workloads.ysb import Ysb
+from tests.engines.spark.reading import read
 from tests.waiting import eventually
 
 START_US = 1_700_000_000_000_000
@@ -65,16 +65,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def reader_of(chosen: FeedOptions, spark: SparkSession) -> FeedReader:
     schema = _parse_datatype_string(chosen.schema())
     return FeedReader(chosen, schema)
-
-
-def read(reader: FeedReader, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
-    reader = pickle.loads(pickle.dumps(reader))
-    batches = [
-        batch
-        for partition in reader.partitions(start, end)
-        for batch in reader.read(pickle.loads(pickle.dumps(partition)))
-    ]
-    return pa.Table.from_batches(batches).to_pylist() if batches else []
 
 
 @pytest.mark.spark

@@ -1,7 +1,6 @@
 """The feed's reader without Spark, and the feed inside Spark."""
 
 import json
-import pickle
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +24,7 @@ from slackwater.engines.spark.feed import FeedReader, FeedSource, feed, read_kno
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.traffic import Traffic
+from tests.engines.spark.reading import read
 
 START_S = 1_700_000_000.0
 START_US = 1_700_000_000_000_000
@@ -45,17 +45,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     clock = SimpleNamespace(us=START_US + 5_000_000)
     monkeypatch.setattr(feed_module, "now_us", lambda: clock.us)
     return clock
-
-
-def read(reader: FeedReader, start: dict[str, int], end: dict[str, int]) -> list[dict[str, Any]]:
-    """What Spark would get, with every object sent through a pickle as Spark does."""
-    reader = pickle.loads(pickle.dumps(reader))
-    batches = [
-        batch
-        for partition in reader.partitions(start, end)
-        for batch in reader.read(pickle.loads(pickle.dumps(partition)))
-    ]
-    return pa.Table.from_batches(batches).to_pylist() if batches else []
 
 
 def test_latest_offset_is_what_has_arrived(clock: SimpleNamespace):
