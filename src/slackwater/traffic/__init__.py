@@ -14,19 +14,25 @@ from slackwater.traffic.delays import (
     parse_delays,
 )
 from slackwater.traffic.durations import parse_duration_s
+from slackwater.traffic.gaps import EvenGaps, GammaGaps, Gaps, parse_gaps
 from slackwater.traffic.randomness import BLOCK, block_generator, gather
 from slackwater.traffic.rates import Rate, parse_rate
 from slackwater.traffic.spec import Traffic
-from slackwater.traffic.timeline import Arrivals, Timeline
+from slackwater.traffic.timeline import NEVER_US, Arrivals, Reach, Timeline
 
 __all__ = [
     "BLOCK",
+    "NEVER_US",
     "Arrivals",
     "ConstantDelays",
     "Delays",
+    "EvenGaps",
     "ExponentialDelays",
     "GammaDelays",
+    "GammaGaps",
+    "Gaps",
     "Rate",
+    "Reach",
     "Timeline",
     "Traffic",
     "UniformDelays",
@@ -35,5 +41,6 @@ __all__ = [
     "gather",
     "parse_delays",
     "parse_duration_s",
+    "parse_gaps",
     "parse_rate",
 ]

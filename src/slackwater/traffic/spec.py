@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from slackwater.core.errors import UsageError
 from slackwater.traffic.delays import parse_delays
+from slackwater.traffic.gaps import parse_gaps
 from slackwater.traffic.rates import parse_rate
 from slackwater.traffic.timeline import Timeline
 
@@ -26,6 +27,7 @@ class Traffic:
     delays: str = "uniform:0:300ms"  # network delays, see ``parse_delays``
     partitions: int = 1
     seed: int = 1
+    gaps: str = "constant"  # how evenly events follow each other, see ``parse_gaps``
 
     def __post_init__(self) -> None:
         if self.partitions < 1:
@@ -34,6 +36,7 @@ class Traffic:
             raise UsageError(f"traffic stops at {self.stop_s} before it starts at {self.start_s}")
         parse_rate(self.rate)
         parse_delays(self.delays)
+        parse_gaps(self.gaps)
 
     @property
     def max_delay_s(self) -> float:
@@ -60,4 +63,5 @@ class Traffic:
             start_us=round(self.start_s * 1e6),
             stop_us=None if self.stop_s is None else round(self.stop_s * 1e6),
             partitions=self.partitions,
+            gaps=parse_gaps(self.gaps),
         )

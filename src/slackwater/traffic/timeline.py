@@ -8,11 +8,13 @@ partition and block, so that two processes, or one process twice, see the same s
 import math
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.traffic.delays import Delays
+from slackwater.traffic.gaps import EvenGaps, Gaps
 from slackwater.traffic.randomness import BLOCK, block_generator
 from slackwater.traffic.rates import Rate
 
@@ -22,6 +24,13 @@ NEVER_US = 2**62  # event time of an event that the rate never reaches
 
 _FEW_ROWS = 8192  # that are faster to sort than to halve again
 _STRIDE = 8  # events looked at together when a guess at an index is refined
+
+
+class Reach(NamedTuple):
+    """How far a reader has come: rows that arrived by a time and happened before a ceiling."""
+
+    arrival_us: int
+    ceiling_us: int = NEVER_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,11 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self.index)
 
+    def part(self, chosen: slice | NDArray[np.intp]) -> "Arrivals":
+        """Some of them."""
+        columns = (self.partition, self.index, self.event_us, self.arrival_us)
+        return Arrivals(*(column[chosen] for column in columns))
+
 
 class Timeline:
     """The events of one stream.
@@ -46,6 +60,8 @@ class Timeline:
         Events per second of all partitions together, from the start on.
     delays
         Distribution of the time between an event and its arrival.
+    gaps
+        How evenly events follow each other; by default they do quite.
     seed, partitions
         The same seed and number of partitions give the same stream.
     start_us, stop_us
@@ -72,20 +88,22 @@ class Timeline:
         start_us: int,
         stop_us: int | None = None,
         partitions: int = 1,
+        gaps: Gaps | None = None,
     ) -> None:
         self.rate = rate
         self.delays = delays
+        self.gaps = gaps or EvenGaps()
         self.seed = seed
         self.start_us = start_us
         self.stop_us = stop_us
         self.partitions = partitions
-        self._blocks: OrderedDict[tuple[int, int], Ints] = OrderedDict()  # 32 KiB each
+        self._blocks: OrderedDict[tuple[int, int], Ints] = OrderedDict()  # 64 KiB each
         in_flight = delays.max_s * max(rate.per_second) / partitions / BLOCK
         self._blocks_kept = partitions * (4 + math.ceil(4 * in_flight))  # start, cut, now
 
     def event_us(self, number: Ints) -> Ints:
         """Event times of events given by their number in the whole stream."""
-        seconds = self.rate.inverse(number)
+        seconds = self.rate.inverse(self.gaps.places(self.seed, number))
         reached = np.isfinite(seconds)
         offsets = np.rint(np.where(reached, seconds, 0.0) * 1e6).astype(np.int64)
         return np.where(reached, self.start_us + offsets, NEVER_US)
@@ -96,22 +114,38 @@ class Timeline:
             until_us = min(until_us, self.stop_us - 1)
         if until_us < self.start_us:
             return 0
-        guess = int(self.rate.count((until_us - self.start_us) / 1e6))
+        place = float(self.rate.count((until_us - self.start_us) / 1e6))
+        guess = self.gaps.number_at(self.seed, place)
         return self._refine(guess, until_us)
 
     def count(self, until_us: int, partition: int | None = None) -> int:
         """How many events have arrived up to ``until_us``, of one partition or of all."""
-        first, last = self._in_flight(until_us, until_us)
-        return sum(
-            low + int(np.count_nonzero(self._arrival_us(p, low, high) <= until_us))
-            for p, low, high in self._ranges(first, last, partition)
-        )
+        return self.handed_out(Reach(until_us), partition)
 
     def arrived(self, after_us: int, until_us: int, partition: int | None = None) -> Arrivals:
         """The events with ``after_us < arrival <= until_us``, of one partition or of all."""
-        first, last = self._in_flight(after_us, until_us)
+        return self.released(Reach(after_us), Reach(until_us), partition)
+
+    def handed_out(self, reach: Reach, partition: int | None = None) -> int:
+        """How many events are within a reach."""
+        first, last = self._between(reach, reach)
+        return sum(
+            low + int(np.count_nonzero(self._times(p, low, high)[1] <= reach.arrival_us))
+            for p, low, high in self._ranges(first, last, partition)
+        )
+
+    def released(self, after: Reach, until: Reach, partition: int | None = None) -> Arrivals:
+        """The events within a reach and not within an earlier one.
+
+        >>> from slackwater.traffic import ConstantDelays, Rate
+        >>> timeline = Timeline(Rate((0.0,), (10.0,)), ConstantDelays(0.1), seed=1, start_us=0)
+        >>> withheld = Reach(500_000, ceiling_us=200_000)
+        >>> timeline.released(withheld, Reach(600_000, 400_000)).event_us.tolist()
+        [200000, 300000]
+        """
+        first, last = self._between(after, until)
         parts = [
-            self._arrivals(p, low, high, after_us, until_us)
+            self._released(p, low, high, after, until)
             for p, low, high in self._ranges(first, last, partition)
         ]
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -153,11 +187,12 @@ class Timeline:
                 high_us, high = middle_us, middle
         return low_us, high_us, low
 
-    def _in_flight(self, after_us: int, until_us: int) -> tuple[int, int]:
-        """Numbers of the first event that may arrive after one time and past the last until
-        another; all events before the first have arrived."""
-        first = self.happened(after_us - self.delays.max_us)
-        return first, max(first, self.happened(until_us))
+    def _between(self, after: Reach, until: Reach) -> tuple[int, int]:
+        """Numbers of the first event that may not be within one reach and past the last that may
+        be within another; all events before the first are within the one."""
+        certain_us = min(after.arrival_us - self.delays.max_us, after.ceiling_us - 1)
+        first = self.happened(certain_us)
+        return first, max(first, self.happened(min(until.arrival_us, until.ceiling_us - 1)))
 
     def partition_range(self, partition: int, first: int, last: int) -> tuple[int, int]:
         """Event indices of a partition among the stream's events ``first <= number < last``."""
@@ -168,36 +203,36 @@ class Timeline:
         wanted = range(self.partitions) if partition is None else [partition]
         return [(p, *self.partition_range(p, first, last)) for p in wanted]
 
-    def _arrivals(
-        self, partition: int, low: int, high: int, after_us: int, until_us: int
+    def _released(
+        self, partition: int, low: int, high: int, after: Reach, until: Reach
     ) -> tuple[Ints, Ints, Ints, Ints]:
-        arrival_us = self._arrival_us(partition, low, high)
-        here = (arrival_us > after_us) & (arrival_us <= until_us)
-        index = np.arange(low, high, dtype=np.int64)[here]
-        event_us = self.event_us(index * self.partitions + partition)
-        return np.full_like(index, partition), index, event_us, arrival_us[here]
+        event_us, arrival_us = self._times(partition, low, high)
+        before = (arrival_us <= after.arrival_us) & (event_us < after.ceiling_us)
+        here = (arrival_us <= until.arrival_us) & (event_us < until.ceiling_us) & ~before
+        index = np.flatnonzero(here) + low
+        return np.full_like(index, partition), index, event_us[here], arrival_us[here]
 
-    def _arrival_us(self, partition: int, low: int, high: int) -> Ints:
-        """Arrival times of events ``low <= index < high`` of a partition."""
+    def _times(self, partition: int, low: int, high: int) -> Ints:
+        """Event times and arrival times of events ``low <= index < high`` of a partition."""
         if low >= high:
-            return np.empty(0, dtype=np.int64)
+            return np.empty((2, 0), dtype=np.int64)
         first, last = low // BLOCK, (high - 1) // BLOCK
         blocks = [self._block(partition, block) for block in range(first, last + 1)]
-        joined = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-        return joined[low - first * BLOCK : high - first * BLOCK]
+        joined = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        return joined[:, low - first * BLOCK : high - first * BLOCK]
 
     def _block(self, partition: int, block: int) -> Ints:
-        """Arrival times of one block, remembered because neighbours in time ask for it again."""
+        """The times of one block, remembered because neighbours in time ask for it again."""
         place = (partition, block)
         if place in self._blocks:
             return self._blocks[place]
         index = np.arange(block * BLOCK, (block + 1) * BLOCK, dtype=np.int64)
         delays = self.delays.draw_us(block_generator(self.seed, *place, "delays"), BLOCK)
-        arrival_us = self.event_us(index * self.partitions + partition) + delays
-        self._blocks[place] = arrival_us
+        event_us = self.event_us(index * self.partitions + partition)
+        self._blocks[place] = times = np.stack([event_us, event_us + delays])
         if len(self._blocks) > self._blocks_kept:
             self._blocks.popitem(last=False)
-        return arrival_us
+        return times
 
     def _refine(self, guess: int, until_us: int) -> int:
         """From a guess at ``happened`` to its value; event times are rounded, so look."""
@@ -210,3 +245,4 @@ class Timeline:
                 low += _STRIDE
             else:
                 return low + int(np.searchsorted(times, until_us, side="right"))
+

@@ -3,7 +3,8 @@
 An offset is ``{"t": arrival time in microseconds, "n": rows arrived up to then}``. The rows
 between two offsets are those that arrive after the first and up to the second, so they follow
 from the options alone. The backlog in rows is the ``n`` of the latest offset less that of the
-end offset in Spark's progress.
+end offset in Spark's progress. Where rows are sampled, an offset has also a ledger, ``"s"``: its
+ceiling withholds rows for a later batch, and its plans say which rows are kept.
 """
 
 import json
@@ -27,14 +28,22 @@ from slackwater.core.errors import UsageError
 from slackwater.engines.spark.admission import default_limit, row_limit
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.interpreter import use_this_interpreter
+from slackwater.engines.spark.sampled_rows import (
+    SAMPLE,
+    new_plan_path,
+    read_plan,
+    sample_column,
+    weigh,
+)
 from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
-from slackwater.traffic import Arrivals, Timeline, Traffic
+from slackwater.sampling.ledger import Ledger, chances
+from slackwater.traffic import Arrivals, Reach, Timeline, Traffic
 
 FORMAT = "slackwater-feed"
 
 _ROWS_PER_ARROW_BATCH = 20_000
 
-Offset = dict[str, int]
+Offset = dict[str, Any]
 
 
 def feed(
@@ -51,6 +60,8 @@ def feed(
     rows_per_batch: int | None = None,
     knob: str | Path | None = None,
     arrival: bool = False,
+    gaps: str = Traffic.gaps,
+    sampled: bool = False,
 ) -> DataFrame:
     """A streaming DataFrame of seeded traffic.
 
@@ -58,7 +69,7 @@ def feed(
     ----------
     generator, arguments
         ``module:Class`` of a payload generator and the arguments to build it with.
-    rate, delays, partitions, seed
+    rate, delays, partitions, seed, gaps
         See :class:`slackwater.traffic.Traffic`.
     start, stop
         First event time and the end of events, seconds since the epoch. Give ``start`` to
@@ -71,6 +82,9 @@ def feed(
         reached. A missing or broken file limits nothing.
     arrival
         Whether rows carry the column ``arrival_time``.
+    sampled
+        Whether the feed is for :meth:`Fleet.approximate`: rows then carry the column ``sample``,
+        which must be kept up to there.
 
     Raises
     ------
@@ -84,6 +98,7 @@ def feed(
         delays=delays,
         partitions=partitions,
         seed=seed,
+        gaps=gaps,
     )
     options = FeedOptions(
         traffic=traffic,
@@ -92,6 +107,7 @@ def feed(
         rows_per_batch=rows_per_batch,
         knob=None if knob is None else str(Path(knob).absolute()),
         arrival=arrival,
+        plan=new_plan_path() if sampled else None,
     )
     return load_feed(spark, options)
 
@@ -124,11 +140,12 @@ class FeedSource(DataSource):
 
 @dataclass(frozen=True)
 class FeedPartition(InputPartition):
-    """The rows of one partition of the traffic that arrive between two times."""
+    """The rows of one partition of the traffic within a reach and not within an earlier one."""
 
     partition: int
-    after_us: int
-    until_us: int
+    after: Reach
+    until: Reach
+    ledger: Ledger | None = None
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -158,8 +175,9 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if rows is not None and until_us > start["t"]:
             until_us = self._timeline.cut(start["t"], until_us, rows)
-        end = self._offset(until_us)
-        return end if end["n"] > start["n"] else start
+        end = self._offset(until_us) | self._sampling(start)
+        handed_out = self._timeline.handed_out
+        return end if handed_out(_reach(end)) > handed_out(_reach(start)) else start
 
     def reportLatestOffset(self) -> Offset:
         """Everything that has arrived, whether or not a limit lets it in."""
@@ -168,33 +186,43 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One for each partition of the traffic that has rows."""
         self._check(start)
-        first, last = start["t"], end["t"]
-        count = self._timeline.count
+        after, until, ledger = _reach(start), _reach(end), _ledger(end)
+        count = self._timeline.handed_out
         everyone = range(self._timeline.partitions)
-        busy = [p for p in everyone if len(everyone) == 1 or count(last, p) > count(first, p)]
-        return [FeedPartition(p, first, last) for p in busy or [0]]
+        busy = [p for p in everyone if len(everyone) == 1 or count(until, p) > count(after, p)]
+        return [FeedPartition(p, after, until, ledger) for p in busy or [0]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FeedPartition)
         self._options.payload()
         spare_collections()
-        arrivals = self._timeline.arrived(
-            partition.after_us, partition.until_us, partition.partition
-        )
+        arrivals = self._timeline.released(partition.after, partition.until, partition.partition)
         schema = to_arrow_schema(self._schema, timezone="UTC")
         for first in range(0, len(arrivals), _ROWS_PER_ARROW_BATCH):
-            chunk = slice(first, first + _ROWS_PER_ARROW_BATCH)
-            yield self._record_batch(partition.partition, arrivals, chunk, schema)
+            chunk = arrivals.part(slice(first, first + _ROWS_PER_ARROW_BATCH))
+            yield self._record_batch(partition, chunk, schema)
 
     def _record_batch(
-        self, partition: int, arrivals: Arrivals, chunk: slice, schema: pa.Schema
+        self, partition: FeedPartition, arrivals: Arrivals, schema: pa.Schema
     ) -> pa.RecordBatch:
+        sample = None
+        if self._options.plan is not None:
+            arrivals, sample = self._sample(partition, arrivals)
         payload = self._options.payload()
-        columns = payload.columns(partition, arrivals.index[chunk])
-        columns[payload.event_time] = _timestamps(arrivals.event_us[chunk])
+        columns = payload.columns(partition.partition, arrivals.index)
+        columns[payload.event_time] = _timestamps(arrivals.event_us)
         if self._options.arrival:
-            columns["arrival_time"] = _timestamps(arrivals.arrival_us[chunk])
+            columns["arrival_time"] = _timestamps(arrivals.arrival_us)
+        if sample is not None:
+            columns[SAMPLE] = sample.cast(schema.field(SAMPLE).type)
         return pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
+
+    def _sample(self, partition: FeedPartition, arrivals: Arrivals) -> tuple[Arrivals, pa.Array]:
+        """The rows that are kept, and their column ``sample``; the others are never made."""
+        drawn = chances(self._options.traffic.seed, partition.partition, arrivals.index)
+        kept, weighed = weigh(partition.ledger, arrivals.event_us, arrivals.arrival_us, drawn)
+        part = arrivals.part(kept)
+        return part, sample_column(weighed, kept, part.arrival_us - part.event_us)
 
     def stop(self) -> None:
         end_quietly()
@@ -210,6 +238,15 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _offset(self, until_us: int) -> Offset:
         return {"t": until_us, "n": self._timeline.count(until_us)}
 
+    def _sampling(self, start: Offset) -> Offset:
+        """The ledger of the next offset, if there is a plan or was one."""
+        plan, ledger = read_plan(self._options.plan), _ledger(start)
+        if ledger is not None:
+            ledger = ledger.advance(plan, now_us())
+        elif plan is not None:
+            ledger = Ledger.begin(plan, now_us())
+        return {} if ledger is None else {"s": ledger.to_json()}
+
     def _check(self, offset: Offset) -> None:
         """Refuse a checkpoint of other traffic: its rows could not be replayed."""
         if not self._checked and self._timeline.count(offset["t"]) != offset["n"]:
@@ -218,6 +255,14 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "stop, rate, delays, partitions and seed, or a new checkpoint folder"
             )
         self._checked = True
+
+
+def _ledger(offset: Offset) -> Ledger | None:
+    return Ledger.of_json(offset["s"]) if "s" in offset else None
+
+
+def _reach(offset: Offset) -> Reach:
+    return Reach(offset["t"], offset["s"]["ceiling"]) if "s" in offset else Reach(offset["t"])
 
 
 def _timestamps(microseconds: NDArray[np.int64]) -> pa.Array:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.payload import PayloadGenerator, load_generator
+from slackwater.engines.spark.sampled_rows import SAMPLE, SAMPLE_TYPE
 from slackwater.traffic import Traffic, parse_rate
 
 
@@ -18,6 +19,7 @@ class FeedOptions:
     rows_per_batch: int | None = None  # static limit; None: none
     knob: str | None = None  # file with a limit that changes while the query runs
     arrival: bool = False  # whether rows carry ``arrival_time``
+    plan: str | None = None  # file with a sampling plan; then rows carry ``sample``
 
     def __post_init__(self) -> None:
         if self.rows_per_batch is not None and self.rows_per_batch < 1:
@@ -44,6 +46,7 @@ class FeedOptions:
             delays=texts.get("delays", Traffic.delays),
             partitions=int(texts.get("partitions", Traffic.partitions)),
             seed=int(texts.get("seed", Traffic.seed)),
+            gaps=texts.get("gaps", Traffic.gaps),
         )
         return cls(
             traffic=traffic,
@@ -52,6 +55,7 @@ class FeedOptions:
             rows_per_batch=None if rows is None else int(rows),
             knob=texts.get("knob"),
             arrival=texts.get("arrival", "false").lower() == "true",
+            plan=texts.get("plan"),
         )
 
     def texts(self) -> dict[str, str]:
@@ -66,9 +70,11 @@ class FeedOptions:
             "delays": traffic.delays,
             "partitions": str(traffic.partitions),
             "seed": str(traffic.seed),
+            "gaps": traffic.gaps,
             "rows_per_batch": None if self.rows_per_batch is None else str(self.rows_per_batch),
             "knob": self.knob,
             "arrival": str(self.arrival).lower(),
+            "plan": self.plan,
         }
         return {name: value for name, value in values.items() if value is not None}
 
@@ -79,5 +85,9 @@ class FeedOptions:
     def schema(self) -> str:
         """Columns of the feed as Spark DDL."""
         payload = self.payload()
-        arrival = ", arrival_time timestamp" if self.arrival else ""
-        return f"{payload.schema}, {payload.event_time} timestamp{arrival}"
+        columns = [payload.schema, f"{payload.event_time} timestamp"]
+        if self.arrival:
+            columns.append("arrival_time timestamp")
+        if self.plan is not None:
+            columns.append(f"{SAMPLE} {SAMPLE_TYPE}")
+        return ", ".join(columns)

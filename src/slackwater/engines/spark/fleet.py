@@ -20,6 +20,7 @@ from slackwater.core.slots import default_slots
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark import clock_gate, source_gate, wire
 from slackwater.engines.spark.agent import Agent, AgentEvents
+from slackwater.engines.spark.approximate import approximate
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
 from slackwater.engines.spark.discovery import discover, discover_query, output_mode
 from slackwater.engines.spark.knobs import Knobs
@@ -30,6 +31,7 @@ from slackwater.engines.spark.members import (
     query_spec,
     query_status,
 )
+from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.restarts import START_LIMIT_S, Restarter
 from slackwater.engines.spark.status import FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
@@ -105,6 +107,7 @@ class Fleet:
         self._start_lock = threading.Lock()
         self._launching: Member | None = None  # while a start is under way, under the lock
         self._closing = threading.Event()
+        self.planners: list[Planner] = []  # of approximate queries
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
         wire.refuse_if_answered(self.socket, self.name)
@@ -222,6 +225,35 @@ class Fleet:
             knobs=self.knobs.path("").parent,
             max_wait_s=spec.max_wait_s,
         )
+
+    def approximate(self, df: DataFrame, **wanted: Any) -> DataFrame:
+        """A windowed aggregate within a stated error that does not wait for stragglers.
+
+        Write the result with ``writeStream`` in append mode, as ever. Each of its rows has the
+        window, the columns of ``by``, for each aggregate its value and the ends of its interval
+        (``name``, ``name_low``, ``name_high``), ``sampling_rate``, and ``bounded``: whether the
+        interval is within the promised error.
+
+        Parameters
+        ----------
+        df
+            Rows of a source of ours that was made with ``sampled=True``, with its column ``sample``.
+        time, window, slide, offset
+            As for ``pyspark.sql.functions.window``.
+        by
+            Columns to group by; the promise holds for each group.
+        aggregates
+            ``{"views": "count()", "far": "mean(distance)"}``; also ``sum(column)``,
+            ``ratio(column, column)``, ``quantile(column, 0.95)``.
+        error, confidence
+            ``P(relative error <= error) >= confidence``; default 0.05 and 0.95.
+        sampler
+            ``aion``, or one of those that it is compared with.
+        """
+        found = approximate(df, **wanted)
+        self.on_progress(found.planner.take)
+        self.planners.append(found.planner)
+        return found.results
 
     def release(self, name: str) -> None:
         """Take a query out of the fleet; it goes on as plain Spark."""

@@ -1,0 +1,79 @@
+"""Rows of our sources as they are sampled: their column ``sample``, and the plan they follow."""
+
+import json
+import os
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from slackwater.engines.spark.wire import runtime_dir
+from slackwater.sampling.grid import Ints
+from slackwater.sampling.ledger import Floats, Ledger, Weighed
+from slackwater.sampling.plan import Plan
+
+SAMPLE = "sample"
+# Of a row: the probability that it was kept, its network delay in seconds, and for each window
+# that it can be in how many rows it stands for there (0: it came too late) and how doubtful that is.
+SAMPLE_TYPE = "struct<rate: double, delay: double, weights: array<double>, doubts: array<double>>"
+
+
+def new_plan_path() -> str:
+    """Where the plan of a source will be; nobody else's."""
+    folder = runtime_dir() / "plans"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(folder / f"{uuid.uuid4().hex}.json")
+
+
+def read_plan(path: str | None) -> Plan | None:
+    """The plan in a file; None where there is none that can be read."""
+    if path is None:
+        return None
+    try:
+        return Plan.of_json(json.loads(Path(path).read_bytes())).at(time.time())
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """At once, so that no reader sees half of it."""
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(plan.to_json()))
+    os.replace(draft, path)
+
+
+def weigh(
+    ledger: Ledger | None, event_us: Ints, arrival_us: Ints, chances: Floats
+) -> tuple[NDArray[np.intp], Weighed]:
+    """Which rows are in the sample, and what they stand for; all and one without a ledger."""
+    if ledger is None:
+        rows = len(event_us)
+        ones = np.ones((rows, 1))
+        weighed = Weighed(np.ones(rows, dtype=bool), np.ones(rows), ones, np.zeros((rows, 1)))
+    else:
+        weighed = ledger.weigh(event_us, arrival_us, chances)
+    return np.flatnonzero(weighed.keep), weighed
+
+
+def sample_column(
+    weighed: Weighed, rows: NDArray[np.intp], delays_us: Ints
+) -> pa.Array:
+    """The column ``sample`` of some of the rows."""
+    return pa.StructArray.from_arrays(
+        [
+            pa.array(weighed.rates[rows]),
+            pa.array(delays_us / 1e6),
+            _lists(weighed.weights[rows]),
+            _lists(weighed.doubts[rows]),
+        ],
+        names=["rate", "delay", "weights", "doubts"],
+    )
+
+
+def _lists(values: Floats) -> pa.Array:
+    rows, width = values.shape
+    offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.ravel()))

@@ -1,0 +1,101 @@
+"""Delays as they were seen lately, and what share of a stretch of events arrives in time."""
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Delays come as quantiles, each standing for a share of the rows; the tail is looked at closely.
+_SHARES = np.array([0.04] * 24 + [0.02, 0.01, 0.005, 0.003, 0.0015, 0.0005])
+LEVELS: tuple[float, ...] = tuple((np.cumsum(_SHARES) - _SHARES / 2).round(5).tolist())
+
+_CHANGED = 2.2  # Kolmogorov-Smirnov: by chance once in about ten thousand cycles
+_COARSE = 0.03  # what quantiles of a sketch may be off
+
+
+class RecentDelays:
+    """Delays of the last cycles; forgets them when they no longer fit.
+
+    Parameters
+    ----------
+    cycles
+        m: how many are remembered.
+
+    Examples
+    --------
+    >>> delays = RecentDelays()
+    >>> delays.add(np.linspace(0.0, 0.3, len(LEVELS)), rows=1000)
+    >>> delays.close_cycle()
+    >>> delays.arrived_shares(wait_s=0.0, substream_s=0.6, number=2).round(2).tolist()
+    [0.76, 1.0]
+    """
+
+    def __init__(self, cycles: int = 20) -> None:
+        self._cycles: deque[tuple[Floats, Floats]] = deque(maxlen=cycles)  # delays, rows
+        self._open: list[tuple[Floats, Floats]] = []
+        self.largest_s = 0.0
+        self.rows = 0.0  # that the remembered cycles stand for
+
+    def add(self, quantiles_s: Floats, rows: float, largest_s: float | None = None) -> None:
+        """The delays of a batch: its quantiles at ``LEVELS``."""
+        if rows <= 0:
+            return
+        self._open.append((np.maximum(quantiles_s, 0.0), _SHARES * rows))
+        seen_s = float(quantiles_s[-1]) if largest_s is None else largest_s
+        self.largest_s = max(self.largest_s, seen_s)
+
+    def close_cycle(self) -> None:
+        """All rows of a cycle are in: only together do they have the delays of the stream.
+
+        While a ceiling withholds rows, those that a batch hands out are the slow ones.
+        """
+        if not self._open:
+            return
+        cycle = _joined(self._open)
+        self._open = []
+        if self._cycles and self._differs(cycle):
+            self._cycles.clear()
+        self._cycles.append(cycle)
+        self.rows = float(sum(rows.sum() for _, rows in self._cycles))
+
+    @property
+    def known(self) -> bool:
+        return bool(self._cycles)
+
+    def arrived_shares(self, wait_s: float, substream_s: float, number: int) -> Floats:
+        """Of the events of a sub-stream, those that have arrived ``wait_s`` after the end.
+
+        For the last sub-stream before the end, the one before it, and so on.
+        """
+        delays, rows = _joined(list(self._cycles))
+        ages = wait_s + substream_s * np.arange(1, number + 1)  # of a sub-stream's first event
+        in_time = np.clip((ages[:, None] - delays[None, :]) / substream_s, 0.0, 1.0)
+        return np.asarray(in_time @ rows / rows.sum())
+
+    def quantile_s(self, level: float) -> float:
+        """The delay that a share ``level`` of the rows does not exceed."""
+        delays, rows = _joined(list(self._cycles))
+        order = np.argsort(delays)
+        reached = np.searchsorted(np.cumsum(rows[order]) / rows.sum(), level)
+        return float(delays[order][min(int(reached), len(order) - 1)])
+
+    def _differs(self, cycle: tuple[Floats, Floats]) -> bool:
+        """Whether a cycle's delays are of another distribution than those remembered."""
+        known = _joined(list(self._cycles))
+        points = np.sort(np.concatenate([known[0], cycle[0]]))
+        gap = np.abs(_distribution(*known, points) - _distribution(*cycle, points)).max()
+        noise = np.sqrt(1 / known[1].sum() + 1 / cycle[1].sum())
+        return bool(gap > _CHANGED * noise + _COARSE)
+
+
+def _joined(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    delays, rows = zip(*parts, strict=True)
+    return np.concatenate(delays), np.concatenate(rows)
+
+
+def _distribution(delays: Floats, rows: Floats, points: Floats) -> Floats:
+    order = np.argsort(delays)
+    below = np.concatenate([[0.0], np.cumsum(rows[order])]) / rows.sum()
+    return np.asarray(below[np.searchsorted(delays[order], points, side="right")])

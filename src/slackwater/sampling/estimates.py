@@ -1,0 +1,221 @@
+"""Values and their intervals from the weighted rows of a window.
+
+A row with weight w stands for w rows: it was kept with probability 1 / w. A sum is estimated by
+``sum(w * v)`` (Horvitz and Thompson), with the variance ``sum(w * (w - 1) * v^2)``. What is not known
+of the weights themselves, because delays were learnt from a limited number of rows, is a *doubt*,
+the same for all groups, and adds to it.
+
+All arrays have one entry for each result row.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import nbdtr
+
+from slackwater.sampling.needs import (
+    room_for,
+    room_for_all,
+    room_for_count,
+    room_for_few,
+)
+from slackwater.sampling.promise import Promise
+
+Floats = NDArray[np.float64]
+
+_FEW_MISSING = 20.0  # expected missing rows up to which their number is no normal variable
+_MOST_MISSING = 80  # looked at for those
+_TOP_SHARE = 0.25  # of the squares in one row: the largest rows rule, and some may not be seen
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Sums over the rows of each group."""
+
+    rows: Floats  # n, in the sample
+    weight: Floats  # sum(w): the rows that they stand for
+    spread: Floats  # sum(w * (w - 1))
+    doubt: Floats  # sum(w * d)
+
+    @property
+    def missing(self) -> Floats:
+        """Rows that are expected to exist and are not in the sample."""
+        return np.maximum(self.weight - self.rows, 0.0)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over the values v of each group."""
+
+    total: Floats  # sum(w * v)
+    squares: Floats  # sum(w * v^2)
+    spread: Floats  # sum(w * (w - 1) * v)
+    spread_squares: Floats  # sum(w * (w - 1) * v^2)
+    doubt: Floats  # sum(w * d * v)
+    largest: Floats  # max(abs(v))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    room: Floats  # what it could afford, see :mod:`slackwater.sampling.needs`
+    bounded: NDArray[np.bool_]  # whether the interval is within the promised error
+
+
+def _estimate(value: Floats, low: Floats, high: Floats, room: Floats, promise: Promise) -> Estimate:
+    half = np.maximum(high - value, value - low)
+    return Estimate(value, low, high, room, half <= promise.error * np.abs(value) + 1e-12)
+
+
+def count(weights: Weights, promise: Promise) -> Estimate:
+    """How many rows there are."""
+    low, high = missing_rows(weights, promise)
+    doubt = promise.z * weights.doubt
+    return _estimate(
+        weights.weight,
+        weights.rows + np.maximum(low - doubt, 0.0),
+        weights.rows + high + doubt,
+        room_for_count(weights.weight, promise),
+        promise,
+    )
+
+
+def total(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
+    """The sum of a column."""
+    value = moments.total
+    half = promise.z * np.hypot(np.sqrt(np.maximum(moments.spread_squares, 0.0)), moments.doubt)
+    half = _not_below(half, weights, moments.largest, promise)
+    variation = _ratio(moments.squares * weights.weight, value**2)
+    room = room_for(variation, weights.weight, promise)
+    return _trusted(_estimate(value, value - half, value + half, room, promise), weights, moments, promise)
+
+
+def mean(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
+    """The mean of a column: a ratio to the number of rows, which has hardly an error of its own."""
+    value = _ratio(moments.total, weights.weight)
+    variance = moments.spread_squares - 2 * value * moments.spread + value**2 * weights.spread
+    doubt = moments.doubt - value * weights.doubt
+    half = _student(promise, weights.rows) * np.hypot(np.sqrt(np.maximum(variance, 0.0)), doubt)
+    half = _not_below(half, weights, moments.largest + np.abs(value), promise)
+    half = _ratio(half, weights.weight)
+    deviation = np.maximum(_ratio(moments.squares, weights.weight) - value**2, 0.0)
+    room = room_for(_ratio(deviation, value**2), weights.weight, promise)
+    room = room_for_few(room, weights.weight, promise)
+    return _trusted(_estimate(value, value - half, value + half, room, promise), weights, moments, promise)
+
+
+def ratio(
+    weights: Weights, above: Moments, below: Moments, crossed: Moments, promise: Promise
+) -> Estimate:
+    """The sum of one column by that of another; ``crossed`` has the sums of their product."""
+    value = _ratio(above.total, below.total)
+    variance = (
+        above.spread_squares - 2 * value * crossed.spread + value**2 * below.spread_squares
+    )
+    doubt = above.doubt - value * below.doubt
+    half = _student(promise, weights.rows) * np.hypot(np.sqrt(np.maximum(variance, 0.0)), doubt)
+    largest = above.largest + np.abs(value) * below.largest
+    half = _ratio(_not_below(half, weights, largest, promise), np.abs(below.total))
+    residual = np.maximum(
+        above.squares - 2 * value * crossed.total + value**2 * below.squares, 0.0
+    )
+    room = room_for(_ratio(residual * weights.weight, above.total**2), weights.weight, promise)
+    room = room_for_few(room, weights.weight, promise)
+    estimate = _estimate(value, value - half, value + half, room, promise)
+    for moments in (above, below):
+        estimate = _trusted(estimate, weights, moments, promise)
+    return estimate
+
+
+def quantile(
+    level: float, values: list[Floats], weights: list[Floats], promise: Promise
+) -> Estimate:
+    """A quantile of a column; its error is one of rank.
+
+    The interval holds the value of every rank that the true one may have.
+    """
+    halves = np.array([_rank_error(level, each, promise) for each in weights])
+    found = [_ranked(level, *each) for each in zip(values, weights, halves, strict=True)]
+    value, low, high = (np.array(column) for column in zip(*found, strict=True))
+    rows = np.array([each.sum() for each in weights])
+    variation = np.full(len(rows), level * (1 - level))
+    room = room_for_few(room_for(variation, rows, promise), rows, promise)
+    return Estimate(value, low, high, room, halves <= promise.error)
+
+
+def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
+    """The least and the most rows that may be missing.
+
+    With n rows kept, each with probability p, the number of the others is negative binomial. A few
+    missing rows are counted from zero on: nothing says that any is missing.
+    """
+    half = promise.z * np.sqrt(weights.spread)
+    low, high = np.maximum(weights.missing - half, 0.0), weights.missing + half
+    few = np.flatnonzero((weights.missing < _FEW_MISSING) & (weights.rows > 0))
+    if len(few):
+        rows = np.rint(weights.rows[few]).astype(int)
+        kept = np.minimum(weights.rows[few] / weights.weight[few], 1.0)
+        numbers = np.arange(_MOST_MISSING)
+        below = nbdtr(numbers[None, :], rows[:, None], kept[:, None])
+        high[few] = (below >= promise.confidence).argmax(axis=1)
+        low[few] = 0.0
+    return low, high
+
+
+def _ranked(
+    level: float, values: Floats, weights: Floats, half: float
+) -> tuple[float, float, float]:
+    """The values of a rank and of those at a distance from it."""
+    order = np.argsort(values)
+    ranks = np.cumsum(weights[order]) / weights.sum()
+    places = np.searchsorted(ranks, np.clip([level, level - half, level + half], 0.0, 1.0) - 1e-12)
+    value, low, high = values[order][np.minimum(places, len(values) - 1)].tolist()
+    return value, low, high
+
+
+def _rank_error(level: float, weights: Floats, promise: Promise) -> float:
+    spread = float((weights * (weights - 1)).sum())
+    return promise.z * (level * (1 - level) * spread) ** 0.5 / float(weights.sum())
+
+
+def _not_below(half: Floats, weights: Weights, largest: Floats, promise: Promise) -> Floats:
+    """Where few rows are missing, one of them may be as large as the largest that was seen."""
+    _, most = missing_rows(weights, promise)
+    return np.where(weights.missing < _FEW_MISSING / 4, np.maximum(half, most * largest), half)
+
+
+def _trusted(
+    estimate: Estimate, weights: Weights, moments: Moments, promise: Promise
+) -> Estimate:
+    """Where a few large rows rule, all rows are needed: a sample may lack them and not know it."""
+    ruled = ruled_by_few(weights, moments)
+    all_rows = room_for_all(weights.weight, promise)
+    complete = weights.missing <= weights.weight * all_rows
+    return replace(
+        estimate,
+        room=np.where(ruled, np.minimum(estimate.room, all_rows), estimate.room),
+        bounded=estimate.bounded & (~ruled | complete),
+    )
+
+
+def ruled_by_few(weights: Weights, moments: Moments) -> NDArray[np.bool_]:
+    """Whether a few large rows rule a sum, so that its interval cannot be trusted."""
+    squares = _ratio(moments.squares * weights.rows, weights.weight)  # of the rows in the sample
+    top = _ratio(moments.largest**2, squares)
+    return np.asarray(top > np.maximum(_TOP_SHARE, 12 / np.maximum(weights.rows, 1.0)))
+
+
+def _student(promise: Promise, rows: Floats) -> Floats:
+    """Student's quantile, by its expansion in the degrees of freedom."""
+    z, freedom = promise.z, np.maximum(rows - 1, 1.0)
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below == 0, 0.0, above / np.where(below == 0, 1.0, below))

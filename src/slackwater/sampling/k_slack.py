@@ -1,0 +1,24 @@
+"""K-Slack: no sampling, and wait for the largest delay seen."""
+
+from typing import ClassVar
+
+from slackwater.sampling.base import Sampler
+from slackwater.sampling.grid import Grid
+from slackwater.sampling.monitor import Monitor
+from slackwater.sampling.plan import CellPlan
+from slackwater.sampling.promise import Promise
+
+
+class KSlack(Sampler):
+    """Every row is looked at, and windows close once the slowest can have arrived.
+
+    References
+    ----------
+    Mutschler and Philippsen, *Distributed low-latency out-of-order event processing for high data
+    rate sensor streams*, IPDPS 2013.
+    """
+
+    name: ClassVar[str] = "k-slack"
+
+    def _plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> CellPlan:
+        return CellPlan(wait_us=self._largest_delay_us(monitor))

@@ -1,0 +1,171 @@
+"""What an offset remembers of sampling, so that a replay hands out the same rows alike.
+
+The *ceiling* is the event time from which on rows are withheld: the end of the first window that
+must not close yet. Spark's watermark follows the largest event time that it is given, so a window
+closes when the ceiling moves past its end, and not before. Which plan holds for a cell is settled
+when its first row may be handed out, and is written here.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slackwater.sampling.grid import Grid, Ints
+from slackwater.sampling.plan import CellPlan, Plan
+
+Floats = NDArray[np.float64]
+
+KEEP_US = 60_000_000  # plans of cells that ended longer ago than this (and a window) are forgotten
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What becomes of some rows; one entry of each array for a row."""
+
+    keep: NDArray[np.bool_]  # whether the row is in the sample
+    rates: Floats  # the probability that it was
+    weights: Floats  # (rows, windows): how many rows it stands for, 0: too late for the window
+    doubts: Floats  # (rows, windows): relative standard deviation of that weight
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The ceiling, and the plans of cells by the end of the first cell that they hold for.
+
+    >>> plan = Plan(Grid(3_000_000, 3_000_000), CellPlan(wait_us=500_000), 0)
+    >>> ledger = Ledger.begin(plan, now_us=10_000_000)
+    >>> ledger.ceiling_us, ledger.advance(plan, 12_400_000).ceiling_us
+    (12000000, 12000000)
+    >>> ledger.advance(plan, 12_500_000).ceiling_us
+    15000000
+    """
+
+    grid: Grid
+    ceiling_us: int
+    plans: tuple[tuple[int, CellPlan], ...]  # (end of the first cell, plan), ascending
+
+    @classmethod
+    def begin(cls, plan: Plan, now_us: int) -> "Ledger":
+        """For a source that has not handed out anything under a ceiling so far."""
+        ceiling_us = plan.grid.end_after(now_us - plan.cell.wait_us)
+        return cls(plan.grid, ceiling_us, ((-(2**62), plan.cell),))
+
+    def advance(self, plan: Plan | None, now_us: int) -> "Ledger":
+        """Let the ceiling rise past all windows that may close by now."""
+        if self.ceiling_us + self.plan_of(self.ceiling_us).wait_us > now_us:
+            return self
+        newest = self.plans[-1][1] if plan is None else plan.cell
+        next_us = self.ceiling_us + self.grid.slide_us
+        ceiling_us = max(next_us, self.grid.end_after(now_us - newest.wait_us))
+        plans = self.plans
+        if newest != plans[-1][1]:
+            plans = (*plans, (next_us, newest))
+        return Ledger(self.grid, ceiling_us, _pruned(plans, ceiling_us - self._memory_us))
+
+    def plan_of(self, cell_end_us: int) -> CellPlan:
+        """The plan of the cell with this end."""
+        place = bisect_right([first for first, _ in self.plans], cell_end_us)
+        return self.plans[max(place - 1, 0)][1]
+
+    def weigh(self, event_us: Ints, arrival_us: Ints, chances: Floats) -> Weighed:
+        """Sample rows and weigh those that are kept.
+
+        Parameters
+        ----------
+        event_us, arrival_us
+            When the rows happened and when they arrived.
+        chances
+            A number between 0 and 1 for each that depends on the row alone.
+        """
+        rows, windows = len(event_us), self.grid.windows_per_event
+        found = Weighed(
+            np.zeros(rows, dtype=bool),
+            np.ones(rows),
+            np.zeros((rows, windows)),
+            np.zeros((rows, windows)),
+        )
+        ends_us = self.grid.ends_after(event_us)
+        firsts = np.array([first for first, _ in self.plans])
+        which = np.maximum(np.searchsorted(firsts, ends_us, side="right") - 1, 0)
+        for number in np.unique(which).tolist():
+            mine = np.flatnonzero(which == number)
+            self._weigh_alike(
+                self.plans[number][1], found, mine, ends_us, event_us, arrival_us, chances
+            )
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "grid": self.grid.numbers(),
+            "ceiling": self.ceiling_us,
+            "plans": [[first, plan.numbers()] for first, plan in self.plans],
+        }
+
+    @classmethod
+    def of_json(cls, found: dict[str, Any]) -> "Ledger":
+        plans = tuple((int(first), CellPlan.of_numbers(each)) for first, each in found["plans"])
+        return cls(Grid(*found["grid"]), int(found["ceiling"]), plans)
+
+    @property
+    def _memory_us(self) -> int:
+        return self.grid.size_us + KEEP_US
+
+    def _weigh_alike(
+        self,
+        plan: CellPlan,
+        found: Weighed,
+        mine: NDArray[np.intp],
+        ends_us: Ints,
+        event_us: Ints,
+        arrival_us: Ints,
+        chances: Floats,
+    ) -> None:
+        """The rows ``mine``, whose cells have the same plan."""
+        before_end_us = ends_us[mine] - 1 - event_us[mine]
+        rates = _by_substream(plan.rates, before_end_us, self.grid, beyond=plan.rates[-1])
+        found.rates[mine] = rates
+        found.keep[mine] = chances[mine] < rates
+        for window in range(self.grid.windows_per_event):
+            until_end_us = before_end_us + window * self.grid.slide_us
+            shares = _by_substream(plan.shares, until_end_us, self.grid, beyond=1.0)
+            close_us = ends_us[mine] + window * self.grid.slide_us + plan.wait_us
+            in_time = arrival_us[mine] <= close_us
+            found.weights[mine, window] = np.where(in_time, 1.0 / (rates * shares), 0.0)
+            doubts = _by_substream(plan.doubts, until_end_us, self.grid, beyond=0.0)
+            found.doubts[mine, window] = doubts
+
+
+def _by_substream(
+    values: Iterable[float], before_end_us: Ints, grid: Grid, beyond: float
+) -> Floats:
+    """Each row's value: that of its sub-stream, counted back from an end."""
+    table = np.array([*values, beyond], dtype=np.float64)
+    return table[np.minimum(before_end_us // grid.substream_us, len(table) - 1)]
+
+
+def _pruned(
+    plans: tuple[tuple[int, CellPlan], ...], before_us: int
+) -> tuple[tuple[int, CellPlan], ...]:
+    """Without those whose cells all ended before a time."""
+    firsts = [first for first, _ in plans]
+    return plans[max(bisect_right(firsts, before_us) - 1, 0) :]
+
+
+def chances(seed: int, partition: int, index: Ints) -> Floats:
+    """Numbers between 0 and 1, each a function of a row's place alone (SplitMix64).
+
+    >>> chances(1, 0, np.array([0, 1, 0])).round(3).tolist()
+    [0.598, 0.236, 0.598]
+    """
+    start = (seed * 0x632BE59BD9B4E019 + partition * 0xD1B54A32D192ED03) % 2**64
+    with np.errstate(over="ignore"):
+        mixed = index.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(start)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)).astype(np.float64) * math.ldexp(1.0, -53)

@@ -1,0 +1,67 @@
+"""How the rows of a cell are sampled, weighed and waited for."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from slackwater.sampling.grid import Grid
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """Holds for a whole cell, so that all its rows are weighed alike.
+
+    The tuples have one value for each sub-stream, counted back from the end of the cell (rates)
+    or of the window (shares, doubts).
+    """
+
+    wait_us: int = 0  # rows that arrive until so long after a window's end count for it
+    rates: tuple[float, ...] = (1.0,)  # theta: probability that a row is kept; the last goes on
+    shares: tuple[float, ...] = ()  # expected to have arrived when the window closes; then 1
+    doubts: tuple[float, ...] = ()  # relative standard deviations of those; then 0
+
+    def numbers(self) -> list[Any]:
+        """For JSON."""
+        return [self.wait_us, list(self.rates), list(self.shares), list(self.doubts)]
+
+    @classmethod
+    def of_numbers(cls, numbers: list[Any]) -> "CellPlan":
+        wait_us, rates, shares, doubts = numbers
+        return cls(int(wait_us), tuple(rates), tuple(shares), tuple(doubts))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sampler wants of a source from the next cell on."""
+
+    grid: Grid
+    cell: CellPlan
+    safe_wait_us: int  # so long that practically all rows have arrived
+    until_s: float | None = None  # not to be followed after this time; None: for ever
+
+    def at(self, now_s: float) -> "Plan":
+        """This plan, or an exact one if whoever made it has not been heard of for too long."""
+        if self.until_s is None or now_s < self.until_s:
+            return self
+        return replace(self, cell=CellPlan(wait_us=self.safe_wait_us))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "grid": self.grid.numbers(),
+            "cell": self.cell.numbers(),
+            "safe_wait": self.safe_wait_us,
+            "until": self.until_s,
+        }
+
+    @classmethod
+    def of_json(cls, found: dict[str, Any]) -> "Plan":
+        """
+        >>> plan = Plan(Grid(3_000_000, 3_000_000), CellPlan(5, (0.3, 0.2), (0.6,)), 10)
+        >>> Plan.of_json(plan.to_json()) == plan
+        True
+        """
+        return cls(
+            Grid(*found["grid"]),
+            CellPlan.of_numbers(found["cell"]),
+            int(found["safe_wait"]),
+            found["until"],
+        )

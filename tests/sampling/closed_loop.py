@@ -1,0 +1,142 @@
+"""An approximate query without Spark: traffic, ledger, estimates and sampler in virtual time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slackwater import sampling
+from slackwater.sampling import Grid, Ledger, Monitor, Promise, estimates
+from slackwater.sampling.delays import LEVELS
+from slackwater.sampling.estimates import Estimate, Moments, Weights
+from slackwater.sampling.ledger import chances
+from slackwater.traffic import Reach, Timeline, Traffic
+
+Floats = NDArray[np.float64]
+Values = Callable[[NDArray[np.int64]], Floats]  # of events by their number
+
+SETTINGS = {  # of the thesis: network delays, gaps
+    "CC": ("constant:150ms", "constant"),
+    "GG": ("gamma:60:4ms", "gamma:2"),
+    "EC": ("exponential:240ms", "constant"),
+    "EG": ("exponential:240ms", "gamma:2"),
+}
+
+
+@dataclass
+class Outcome:
+    """What came out, one entry for a window."""
+
+    waits_s: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    estimates: dict[str, list[Estimate]] = field(default_factory=dict)
+    truths: dict[str, list[float]] = field(default_factory=dict)
+
+    def errors(self, aggregate: str) -> Floats:
+        pairs = zip(self.estimates[aggregate], self.truths[aggregate], strict=True)
+        return np.array([abs(e.value[0] - truth) / abs(truth) for e, truth in pairs])
+
+    def covered(self, aggregate: str) -> Floats:
+        pairs = zip(self.estimates[aggregate], self.truths[aggregate], strict=True)
+        return np.array([e.low[0] - 1e-9 <= truth <= e.high[0] + 1e-9 for e, truth in pairs])
+
+    def bounded(self, aggregate: str) -> Floats:
+        return np.array([bool(e.bounded[0]) for e in self.estimates[aggregate]])
+
+
+def run(
+    traffic: Traffic,
+    values: Values,
+    *,
+    sampler: str = "aion",
+    windows: int = 500,
+    warm_up: int = 20,
+    size_s: float = 3.0,
+    batch_s: float = 0.5,
+    aggregates: tuple[str, ...] = ("count", "sum", "mean"),
+    promise: Promise | None = None,
+) -> Outcome:
+    """Batches every ``batch_s`` seconds of virtual time, tumbling windows, one group."""
+    promise = promise or Promise()
+    grid = Grid(round(size_s * 1e6), round(size_s * 1e6))
+    loop = _Loop(traffic.timeline(), values, grid, sampling.load(sampler), promise, aggregates)
+    while len(loop.waits_s) < windows + warm_up:
+        loop.batch(round(batch_s * 1e6))
+    return loop.outcome(warm_up)
+
+
+class _Loop:
+    def __init__(self, timeline: Timeline, values: Values, grid: Grid, sampler, promise, wanted):
+        self.timeline, self.values, self.grid = timeline, values, grid
+        self.sampler, self.promise, self.wanted = sampler, promise, wanted
+        self.monitor = Monitor()
+        self.plan = sampler.plan(self.monitor, promise, grid)
+        self.now_us = timeline.start_us + 1
+        self.ledger = Ledger.begin(self.plan, self.now_us)
+        self.reach = Reach(self.now_us, self.ledger.ceiling_us)
+        self.open: dict[int, list[tuple[Floats, Floats, Floats, Floats]]] = {}
+        self.waits_s: list[float] = []
+        self.found: list[tuple[float, dict[str, Estimate], dict[str, float]]] = []
+
+    def batch(self, length_us: int) -> None:
+        self.now_us += length_us
+        closing_us = self.ledger.ceiling_us
+        self.ledger = self.ledger.advance(self.plan, self.now_us)
+        until = Reach(self.now_us, self.ledger.ceiling_us)
+        rows = self.timeline.released(self.reach, until)
+        self.reach = until
+        drawn = chances(1, 0, rows.index)
+        weighed = self.ledger.weigh(rows.event_us, rows.arrival_us, drawn)
+        kept = np.flatnonzero(weighed.keep)
+        delays = (rows.arrival_us - rows.event_us)[kept] / 1e6
+        if len(kept):
+            arrived = float((1 / weighed.rates[kept]).sum())
+            self.monitor.delays.add(np.quantile(delays, LEVELS), arrived, float(delays.max()))
+        ends = self.grid.ends_after(rows.event_us)[kept]
+        values = self.values(rows.index[kept])
+        weights, doubts = weighed.weights[kept, 0], weighed.doubts[kept, 0]
+        for end in np.unique(ends).tolist():
+            mine = (ends == end) & (weights > 0)
+            part = (values[mine], weights[mine], doubts[mine], weighed.rates[kept][mine])
+            self.open.setdefault(end, []).append(part)
+        for end in range(closing_us, self.ledger.ceiling_us, self.grid.slide_us):
+            self.close(end)
+
+    def close(self, end: int) -> None:
+        wait_s = self.ledger.plan_of(end).wait_us / 1e6
+        v, w, d, rate = (np.concatenate(c) for c in zip(*self.open.pop(end), strict=True))
+        more = w * (w - 1)
+        one = [np.array([float(x)]) for x in (len(w), w.sum(), more.sum(), (w * d).sum())]
+        weights = Weights(*one)
+        sums = [(w * v).sum(), (w * v * v).sum(), (more * v).sum(), (more * v * v).sum()]
+        sums += [(w * d * v).sum(), np.abs(v).max()]
+        moments = Moments(*(np.array([float(x)]) for x in sums))
+        found = {}
+        if "count" in self.wanted:
+            found["count"] = estimates.count(weights, self.promise)
+        if "sum" in self.wanted:
+            found["sum"] = estimates.total(weights, moments, self.promise)
+        if "mean" in self.wanted:
+            found["mean"] = estimates.mean(weights, moments, self.promise)
+        if "quantile" in self.wanted:
+            found["quantile"] = estimates.quantile(0.9, [v], [w], self.promise)
+        room = min(float(estimate.room[0]) for estimate in found.values())
+        self.monitor.close_window(room, float(w.sum()))
+        self.plan = self.sampler.plan(self.monitor, self.promise, self.grid)
+        self.waits_s.append(wait_s)
+        first = self.timeline.happened(end - self.grid.size_us - 1)
+        everything = self.values(np.arange(first, self.timeline.happened(end - 1)))
+        truth = {"count": float(len(everything)), "sum": float(everything.sum())}
+        truth["mean"] = float(everything.mean())
+        truth["quantile"] = float(np.quantile(everything, 0.9, method="inverted_cdf"))
+        self.found.append((len(w) / float((1 / rate).sum()), found, truth))
+
+    def outcome(self, warm_up: int) -> Outcome:
+        outcome = Outcome(self.waits_s[warm_up:])
+        for rate, found, truth in self.found[warm_up:]:
+            outcome.rates.append(rate)
+            for name, estimate in found.items():
+                outcome.estimates.setdefault(name, []).append(estimate)
+                outcome.truths.setdefault(name, []).append(truth[name])
+        return outcome
