@@ -4,12 +4,13 @@ from collections.abc import MutableMapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.interpreter import use_this_interpreter
+from slackwater.engines.spark.logs.loading import load, with_extra
 from slackwater.engines.spark.logs.log import Log
 from slackwater.engines.spark.logs.options import Malformed, Start, Timestamps
 from slackwater.engines.spark.logs.reader import LogReader
@@ -17,11 +18,10 @@ from slackwater.engines.spark.logs.redis_options import ARRIVAL, RedisOptions
 from slackwater.engines.spark.logs.schemas import (
     NUMBERS,
     TEXTS,
-    arrow_schema,
-    check_schema,
     check_types,
     parse_schema,
 )
+from slackwater.engines.spark.sampled_rows import new_plan_path
 
 FORMAT = "slackwater-redis"
 
@@ -42,6 +42,7 @@ def redis_stream(
     retry_s: float = 60.0,
     fail_on_data_loss: bool = True,
     password: str | None = None,
+    sampled: bool = False,
 ) -> DataFrame:
     """A streaming DataFrame of the entries of Redis Streams, one partition a stream.
 
@@ -75,6 +76,9 @@ def redis_stream(
         Whether the query fails when entries were trimmed or deleted before they were read.
     password
         ``env:X``, where ``X`` is an environment variable that holds it.
+    sampled
+        Whether the rows are for :meth:`Fleet.approximate`: they then carry the column ``sample``,
+        which must be kept up to there. Needs ``event_time``.
 
     Raises
     ------
@@ -94,18 +98,15 @@ def redis_stream(
         retry_s=retry_s,
         fail_on_data_loss=fail_on_data_loss,
         password=password,
+        plan=new_plan_path() if sampled else None,
     )
     if find_spec("redis") is None:
         raise UsageError("reading from Redis needs its client: pip install 'slackwater[redis]'")
     columns = parse_schema(schema)
-    check_schema(columns, [ARRIVAL] if arrival else [], event_time)
     check_types(columns, NUMBERS + TEXTS, "a field of Redis")
-    if arrival:
-        columns = StructType(columns.fields).add(ARRIVAL, "timestamp")
-    use_this_interpreter(spark)
-    spark.dataSource.register(RedisSource)
-    reader = spark.readStream.format(FORMAT).schema(columns)
-    return reader.options(**options.texts()).load()
+    extra = {ARRIVAL: "timestamp"} if arrival else {}
+    columns = with_extra(columns, extra, options)
+    return load(spark, RedisSource, columns, options)
 
 
 class RedisSource(DataSource):
@@ -129,12 +130,9 @@ class RedisSource(DataSource):
 class RedisReader(LogReader):
     """Reads entries of Redis Streams."""
 
-    def __init__(self, options: RedisOptions, schema: StructType) -> None:
-        super().__init__(options, options.server)
-        self._redis = options
-        self._schema = schema
+    _options: RedisOptions
 
-    def _open(self) -> Log:
+    def _open(self, schema: pa.Schema) -> Log:
         from slackwater.engines.spark.logs.redis_log import RedisLog  # needs the client
 
-        return RedisLog(self._redis, arrow_schema(self._schema))
+        return RedisLog(self._options, schema)

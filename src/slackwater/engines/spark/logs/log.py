@@ -1,24 +1,33 @@
 """What a source needs to know of a log and to ask of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
 Position = Any  # between two rows of a stream, as JSON; what is in it is the log's own business
 Positions = dict[str, Position]  # by the stream's name
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of one stream, in order."""
+class Rows(Protocol):
+    """Some rows of one stream, in order, made into columns when asked for."""
 
-    batch: pa.RecordBatch
-    numbers: NDArray[np.int64]  # tell the rows of a stream apart, the same whenever they are read
-    arrival_us: NDArray[np.int64] | None = None  # None: the server does not tell
+    @property
+    def numbers(self) -> Ints:
+        """Tell the rows of a stream apart, the same whenever they are read."""
+
+    @property
+    def arrival_us(self) -> Ints | None:
+        """When the server took them; None: it does not tell."""
+
+    def column(self, name: str) -> pa.Array:
+        """One column of all rows."""
+
+    def batch(self, kept: NDArray[np.intp] | None) -> pa.RecordBatch:
+        """All columns of some rows; None: of all rows."""
 
 
 class Stream(Protocol):
@@ -47,6 +56,9 @@ class Log(Protocol):
 
     def ordinal(self, position: Position) -> int:
         """Rows before a position, so that differences count rows."""
+
+    def arrived_us(self, position: Position) -> int | None:
+        """When the row before a position arrived; None: the position does not tell."""
 
     def advance(self, name: str, position: Position, rows: int) -> Position:
         """The position ``rows`` rows further on, all of which are there."""

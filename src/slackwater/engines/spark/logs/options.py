@@ -19,7 +19,8 @@ class LogOptions:
     start: Start = "earliest"  # where a query without a checkpoint begins
     rows_per_batch: int | None = None  # static limit; None: none
     knob: str | None = None  # file with a limit that changes while the query runs
-    event_time: str | None = None  # column that an event-time ceiling looks at
+    event_time: str | None = None  # column with the event time
+    plan: str | None = None  # file that says how rows are sampled; None: they are not
     timestamps: Timestamps = "iso"  # how timestamps are written: as text, or in units since 1970
     malformed: Malformed = "fail"  # what a value that does not fit its column's type becomes
     retry_s: float = 60.0  # how long a server may be away
@@ -34,6 +35,13 @@ class LogOptions:
             raise UsageError(f"rows_per_batch must be at least 1, not {self.rows_per_batch}")
         if self.retry_s < 0:
             raise UsageError(f"retry_s must not be negative, it is {self.retry_s}")
+        if self.plan is not None and self.event_time is None:
+            raise UsageError("a sampled source must know the event time: name its column")
+
+    @property
+    def server(self) -> str:
+        """Its name in messages."""
+        raise NotImplementedError
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str]) -> Self:

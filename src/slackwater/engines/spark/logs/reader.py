@@ -3,21 +3,22 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.admission import default_limit, row_limit, split_rows
 from slackwater.engines.spark.logs.errors import ServerAway, data_gone
-from slackwater.engines.spark.logs.log import Log, Position, Positions, Rows, Stream
+from slackwater.engines.spark.logs.log import Log, Position, Positions, Stream
 from slackwater.engines.spark.logs.offsets import Json, LogOffset, still_held
 from slackwater.engines.spark.logs.options import LogOptions
 from slackwater.engines.spark.logs.outage import Outage
-from slackwater.engines.spark.logs.spans import ALWAYS_US, Segment, Span, spans
+from slackwater.engines.spark.logs.sampling import next_ledger, sampled_batch
+from slackwater.engines.spark.logs.schemas import arrow_schema
+from slackwater.engines.spark.logs.spans import Span, spans
+from slackwater.engines.spark.sampled_rows import SAMPLE
 from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
 
 
@@ -27,9 +28,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Spark pickles readers, so all that lives (a connection) is made when first needed.
     """
 
-    def __init__(self, options: LogOptions, server: str) -> None:
+    def __init__(self, options: LogOptions, schema: StructType) -> None:
         self._options = options
-        self._outage = Outage(server, options.retry_s)
+        self._schema = arrow_schema(schema)
+        self._outage = Outage(options.server, options.retry_s)
         self._opened: Log | None = None
         self._target: Positions | None = None  # what an available-now run must not pass
         self._reported: Json | None = None  # the last answer of reportLatestOffset
@@ -37,7 +39,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_opened": None}
 
-    def _open(self) -> Log:
+    def _open(self, schema: pa.Schema) -> Log:
+        """The log, whose rows have these columns."""
         raise NotImplementedError
 
     # -- planning -------------------------------------------------------------------------------
@@ -48,7 +51,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             name: stream.earliest if self._options.start == "earliest" else stream.latest
             for name, stream in view.items()
         }
-        return LogOffset(self._ordinals(at), now_us(), at, is_initial=True).json()
+        horizon_us = 0 if self._options.start == "earliest" else now_us()
+        return LogOffset(self._count(at), now_us(), horizon_us, at, is_initial=True).json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return default_limit(self._options.rows_per_batch)
@@ -66,7 +70,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows = row_limit(limit, self._options.knob)
         if rows == 0 and self._target is None:  # a run-once query would take it for the end
             return start
-        offset = LogOffset.parse(start)
+        offset = self._parse(start)
         if self._target is not None:
             end = self._outage.outlast(lambda: self._plan(offset, rows))
             return start if end is None else end.json()
@@ -85,24 +89,27 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except ServerAway:  # a progress report is nothing to fail for
             return self._reported
         latest = {name: self._reach(name, stream) for name, stream in view.items()}
-        self._reported = LogOffset(self._ordinals(latest), now_us(), latest).json()
+        self._reported = LogOffset(self._count(latest), now_us(), now_us(), latest).json()
         return self._reported
 
     def _plan(self, start: LogOffset, rows: int | None) -> LogOffset | None:
+        planned_us = max(now_us(), start.planned_us)
         view = self._visible(start)
         begin = {name: self._begin(name, stream, start) for name, stream in view.items()}
         latest = {name: self._reach(name, stream) for name, stream in view.items()}
         at = self._admit(begin, latest, rows, start.rows)
-        planned_us = max(now_us(), start.planned_us)
-        ceiling_us = start.ceiling_us
-        if at == begin and ceiling_us == start.ceiling_us:
+        horizon_us = self._horizon(start, at, latest, planned_us)
+        ledger = next_ledger(self._options.plan, start.ledger, horizon_us)
+        ceiling_us = None if ledger is None else ledger.ceiling_us
+        if at == begin and (ceiling_us == start.ceiling_us or not start.held):
             return None
         return LogOffset(
-            rows=self._ordinals(at),
+            rows=self._count(at),
             planned_us=planned_us,
+            horizon_us=horizon_us,
             at=at,
             begin={n: p for n, p in begin.items() if start.is_initial or start.at.get(n) != p},
-            ceiling_us=ceiling_us,
+            ledger=ledger,
             held=still_held(start, begin, planned_us, ceiling_us),
         )
 
@@ -141,47 +148,52 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far the micro-batch reads."""
         count = self._log.ordinal
         waiting = [max(0, count(latest[name]) - count(begin[name])) for name in begin]
-        if rows is None or sum(waiting) <= rows:
-            shares = waiting
-        else:
-            shares = split_rows(rows, waiting, turn)
-        return {
-            name: self._go(name, begin[name], latest[name], share, backlog)
-            for name, share, backlog in zip(begin, shares, waiting, strict=True)
-        }
+        shares = waiting if rows is None else split_rows(rows, waiting, turn)
+        at = {}
+        for name, share, backlog in zip(begin, shares, waiting, strict=True):
+            if share == 0:
+                at[name] = begin[name]
+            elif share == backlog:
+                at[name] = latest[name]
+            else:
+                at[name] = self._log.advance(name, begin[name], share)
+        return at
 
-    def _go(
-        self, name: str, first: Position, latest: Position, share: int, backlog: int
-    ) -> Position:
-        if share == 0:
-            return first
-        return latest if share == backlog else self._log.advance(name, first, share)
+    def _horizon(self, start: LogOffset, at: Positions, latest: Positions, planned_us: int) -> int:
+        """The time up to which all that arrived is admitted; windows may close up to there."""
+        told_us = [self._log.arrived_us(at[name]) for name in at if at[name] != latest[name]]
+        behind_us = [planned_us if us is None else us - 1 for us in told_us]
+        return max(start.horizon_us, min(behind_us, default=planned_us))
 
-    def _ordinals(self, at: Positions) -> int:
+    def _parse(self, offset: Json) -> LogOffset:
+        found = LogOffset.parse(offset)
+        if found.ledger is not None and self._options.plan is None:
+            raise UsageError(
+                "the checkpoint was written with sampled=True: give it again, or a new checkpoint"
+            )
+        return found
+
+    def _count(self, at: Positions) -> int:
         return sum(self._log.ordinal(position) for position in at.values())
 
     # -- reading --------------------------------------------------------------------------------
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """One for each stream that has rows."""
-        return spans(LogOffset.parse(start), LogOffset.parse(end))
+        return spans(self._parse(start), self._parse(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Span)
-        log = self._log
+        log, name, event_time = self._log, partition.name, self._options.event_time
         spare_collections()
         for segment in partition.segments:
-            for rows in log.read(partition.name, segment.first, segment.last):
-                batch = self._hand_out(rows, segment)
-                if batch.num_rows:
-                    yield batch
-
-    def _hand_out(self, rows: Rows, segment: Segment) -> pa.RecordBatch:
-        """The rows of a segment that belong to the micro-batch."""
-        if segment.takes_all or self._options.event_time is None:
-            return rows.batch
-        event_us = event_times(rows.batch.column(self._options.event_time))
-        return rows.batch.filter(pa.array(segment.takes(event_us)))
+            for rows in log.read(name, segment.first, segment.last):
+                if self._options.plan is None or event_time is None:
+                    yield rows.batch(None)
+                else:
+                    yield sampled_batch(
+                        rows, event_time, segment, partition.ledger, name, self._schema
+                    )
 
     def stop(self) -> None:
         end_quietly()
@@ -189,12 +201,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _log(self) -> Log:
         if self._opened is None:
-            self._opened = self._open()
+            own = [field for field in self._schema if field.name != SAMPLE]
+            sampled = self._options.plan is not None
+            self._opened = self._open(pa.schema(own) if sampled else self._schema)
         return self._opened
-
-
-def event_times(column: pa.Array) -> NDArray[np.int64]:
-    """Microseconds since the epoch of a column of timestamps."""
-    known = pc.fill_null(column.cast(pa.int64()), int(ALWAYS_US))
-    times: NDArray[np.int64] = known.to_numpy(zero_copy_only=False)
-    return times

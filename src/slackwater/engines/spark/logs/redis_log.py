@@ -5,15 +5,13 @@ that position. So the difference of two ordinals is the number of entries betwee
 that are removed before they are read show as a difference to what Redis counts later.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import redis
-from numpy.typing import NDArray
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
@@ -29,13 +27,12 @@ from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.logs.errors import ServerAway, data_gone
 from slackwater.engines.spark.logs.log import Position, Rows, Stream
 from slackwater.engines.spark.logs.outage import Outage
-from slackwater.engines.spark.logs.redis_options import ARRIVAL, RedisOptions
+from slackwater.engines.spark.logs.redis_options import RedisOptions
+from slackwater.engines.spark.logs.redis_rows import Entry, RedisRows
 from slackwater.engines.spark.logs.secrets import reveal
-from slackwater.engines.spark.logs.texts import text_column
 
 _ANSWER_S = 5.0  # after this a server that does not answer counts as away
 _ENTRIES_AT_ONCE = 5_000
-_SEQUENCE_BITS = 20  # of a row's number; Redis numbers the entries of one millisecond from 0
 
 # The id some entries further on, without sending the entries over the network.
 _ADVANCE = """
@@ -44,7 +41,6 @@ if #found == 0 then return {0, ARGV[1]} end
 return {#found, found[#found][1]}
 """
 
-Entry = tuple[bytes, Sequence[bytes]]  # its id; its fields and their values in turn
 T = TypeVar("T")
 
 
@@ -110,6 +106,9 @@ class RedisLog:
     def ordinal(self, position: Position) -> int:
         return int(position[1])
 
+    def arrived_us(self, position: Position) -> int | None:
+        return id_of(position[0])[0] * 1000
+
     def advance(self, name: str, position: Position, rows: int) -> Position:
         last_read, ordinal = position
         left = rows
@@ -135,7 +134,7 @@ class RedisLog:
             if entries:
                 expected -= len(entries)
                 last_read = entries[-1][0].decode()
-                yield self._rows(name, entries)
+                yield RedisRows(name, entries, self._options, self._schema)
             if len(entries) < _ENTRIES_AT_ONCE:
                 break
         if expected and self._options.fail_on_data_loss:
@@ -146,29 +145,6 @@ class RedisLog:
         found: list[Entry] = _speak(lambda: self._client.execute_command(*command))
         return found
 
-    def _rows(self, name: str, entries: list[Entry]) -> Rows:
-        ids = _ids(entries)
-        values = _values(entries)
-        options = self._options
-        columns = []
-        for field in self._schema:
-            if options.arrival and field.name == ARRIVAL:
-                columns.append(pa.array(ids[:, 0] * 1000).cast(field.type))
-                continue
-            texts = pa.array(values(field.name.encode()), pa.binary())
-            columns.append(
-                text_column(
-                    f"{name}, column {field.name}",
-                    texts,
-                    field.type,
-                    options.timestamps,
-                    options.malformed,
-                )
-            )
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        numbers = (ids[:, 0] << _SEQUENCE_BITS) + ids[:, 1]
-        return Rows(batch, numbers, ids[:, 0] * 1000)
-
 
 def id_of(text: str) -> tuple[int, int]:
     """An id in the order of ids.
@@ -178,37 +154,6 @@ def id_of(text: str) -> tuple[int, int]:
     """
     milliseconds, _, sequence = text.partition("-")
     return int(milliseconds), int(sequence)
-
-
-def _ids(entries: list[Entry]) -> NDArray[np.int64]:
-    """Milliseconds and sequence numbers, one row an entry."""
-    parts = b"-".join([entry[0] for entry in entries]).split(b"-")
-    # Users may give ids of their own, up to the largest unsigned number.
-    return np.array(parts, np.bytes_).astype(np.uint64).astype(np.int64).reshape(-1, 2)
-
-
-def _values(entries: list[Entry]) -> Callable[[bytes], list[bytes | None]]:
-    """A function that gives the values of one field; most often all entries have the same fields.
-
-    >>> entries = [(b"1-0", [b"a", b"x"]), (b"2-0", [b"a", b"y", b"b", b"z"])]
-    >>> _values(entries)(b"b")
-    [None, b'z']
-    >>> _values(entries[:1])(b"a")
-    [b'x']
-    """
-    names = entries[0][1][::2]
-    if all(entry[1][::2] == names for entry in entries):
-        places = {field: 2 * number + 1 for number, field in enumerate(names)}
-
-        def same(field: bytes) -> list[bytes | None]:
-            place = places.get(field)
-            if place is None:
-                return [None] * len(entries)
-            return [entry[1][place] for entry in entries]
-
-        return same
-    lookups = [dict(zip(entry[1][::2], entry[1][1::2], strict=True)) for entry in entries]
-    return lambda field: [lookup.get(field) for lookup in lookups]
 
 
 def _stream(name: str, answer: Any) -> RedisStream:

@@ -44,6 +44,6 @@ class RedisOptions(LogOptions):
 
     @property
     def server(self) -> str:
-        """For messages."""
+        """Its name in messages."""
         parts = urlsplit(self.url)
         return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path}"

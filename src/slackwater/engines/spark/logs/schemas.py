@@ -1,11 +1,10 @@
 """Columns that a user asks of a source, as Spark DDL or as Spark types."""
 
-from collections.abc import Iterable
-
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -26,7 +25,8 @@ from pyspark.sql.types import (
 from slackwater.core.errors import UsageError
 
 NUMBERS = (BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType)
-TEXTS = (StringType, BinaryType, DecimalType, DateType, TimestampType, TimestampNTZType)
+JSON_TEXTS = (StringType, DecimalType, DateType, TimestampType, TimestampNTZType)
+TEXTS = (BinaryType, *JSON_TEXTS)
 
 
 def parse_schema(schema: str | StructType) -> StructType:
@@ -43,21 +43,25 @@ def parse_schema(schema: str | StructType) -> StructType:
     return parsed
 
 
-def check_schema(schema: StructType, extra: Iterable[str], event_time: str | None) -> None:
-    """Refuse columns that are there twice, and an event time that is none."""
-    names = [*schema.names, *extra]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(f"the column {twice[0]} is there twice; rename it or leave it out")
-    if event_time is None or event_time in extra:
+def check_event_time(schema: StructType, event_time: str | None) -> None:
+    """Refuse an event time that is none of the columns, or no time."""
+    if event_time is None:
         return
     if event_time not in schema.names:
+        names = ", ".join(schema.names)
+        raise UsageError(f"event_time names {event_time!r}; name one of the columns {names}")
+    kind = schema[event_time].dataType
+    if not isinstance(kind, TimestampType):
         raise UsageError(
-            f"event_time names {event_time!r}, the columns are {', '.join(names)}: name one of them"
+            f"the column {event_time} is a {kind.simpleString()}; an event time is a timestamp"
         )
-    if not isinstance(schema[event_time].dataType, TimestampType):
-        kind = schema[event_time].dataType.simpleString()
-        raise UsageError(f"the column {event_time} is a {kind}; an event time is a timestamp")
+
+
+def check_unique(schema: StructType) -> None:
+    """Refuse a column that is there twice."""
+    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if twice:
+        raise UsageError(f"the column {twice[0]} is there twice; rename it or leave it out")
 
 
 def check_types(schema: StructType, known: tuple[type[DataType], ...], source: str) -> None:
@@ -69,6 +73,25 @@ def check_types(schema: StructType, known: tuple[type[DataType], ...], source: s
                 f"{source} cannot give the column {field.name} as {kind}: read it as a string and "
                 "convert it with Spark's functions"
             )
+
+
+def check_json_types(schema: StructType) -> None:
+    """Refuse what JSON cannot be read into; times and decimals are read at the top level only."""
+    for field in schema:
+        if not isinstance(field.dataType, JSON_TEXTS) and not _is_plain_json(field.dataType):
+            kind = field.dataType.simpleString()
+            raise UsageError(
+                f"JSON cannot give the column {field.name} as {kind}: read it as a string and "
+                "convert it with Spark's functions"
+            )
+
+
+def _is_plain_json(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return all(_is_plain_json(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _is_plain_json(kind.elementType)
+    return isinstance(kind, (StringType, *NUMBERS))
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

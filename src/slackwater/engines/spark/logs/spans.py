@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from slackwater.engines.spark.logs.log import Position
+from slackwater.engines.spark.logs.log import Ints, Position
 from slackwater.engines.spark.logs.offsets import LogOffset
-
-ALWAYS_US = np.iinfo(np.int64).min  # event time of a row that has none: it is never withheld
+from slackwater.sampling.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -25,17 +24,15 @@ class Segment:
     first: Position
     last: Position
     planned_us: int
+    horizon_us: int  # rows here had not been seen to arrive by then
     from_us: int | None = None  # rows below this event time were handed out before
     below_us: int | None = None  # rows from this event time on are withheld
 
-    @property
-    def takes_all(self) -> bool:
-        return self.from_us is None and self.below_us is None
-
-    def takes(self, event_us: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def takes(self, event_us: Ints) -> NDArray[np.bool_]:
         """Which of its rows belong to the micro-batch.
 
-        >>> Segment(0, 3, planned_us=50, from_us=10, below_us=20).takes(np.array([9, 10, 20]))
+        >>> segment = Segment(0, 3, planned_us=50, horizon_us=0, from_us=10, below_us=20)
+        >>> segment.takes(np.array([9, 10, 20]))
         array([False,  True, False])
         """
         counted_us = np.minimum(event_us, self.planned_us)
@@ -46,6 +43,18 @@ class Segment:
             taken &= counted_us < self.below_us
         return taken
 
+    def arrivals(self, told_us: Ints | None, rows: int) -> Ints:
+        """When rows arrived, as far as the reader of this stream is concerned.
+
+        Not before the horizon: windows may have been closed up to there without them.
+
+        >>> Segment(0, 3, planned_us=50, horizon_us=20).arrivals(np.array([10, 30, 60]), 3)
+        array([21, 30, 50])
+        """
+        if told_us is None:
+            return np.full(rows, self.planned_us, np.int64)
+        return np.clip(told_us, min(self.horizon_us + 1, self.planned_us), self.planned_us)
+
 
 @dataclass(frozen=True)
 class Span(InputPartition):
@@ -53,27 +62,31 @@ class Span(InputPartition):
 
     name: str
     segments: tuple[Segment, ...]
+    ledger: Ledger | None = None
 
 
 def spans(start: LogOffset, end: LogOffset) -> list[Span]:
     """The tasks of the micro-batch between two offsets."""
-    found = (Span(name, tuple(_segments(name, start, end))) for name in end.at)
+    found = (Span(name, tuple(_segments(name, start, end)), end.ledger) for name in end.at)
     return [span for span in found if span.segments]
 
 
 def _segments(name: str, start: LogOffset, end: LogOffset) -> Iterator[Segment]:
-    first = (start.at | (end.begin or {}))[name]
     if start.ceiling_us != end.ceiling_us:
         yield from _withheld(name, start, end)
+    first = (start.at | (end.begin or {}))[name]
     if first != end.at[name]:
-        yield Segment(first, end.at[name], end.planned_us, below_us=end.ceiling_us)
+        yield Segment(
+            first, end.at[name], end.planned_us, start.horizon_us, below_us=end.ceiling_us
+        )
 
 
 def _withheld(name: str, start: LogOffset, end: LogOffset) -> Iterator[Segment]:
     """Rows read before of which the new ceiling lets more through."""
     stops = [held.first for held in start.held[1:]] + [start.at]
     for held, stop in zip(start.held, stops, strict=True):
-        if name in stop and name in held.first and held.first[name] != stop[name]:
+        first, last = held.first.get(name), stop.get(name)
+        if first is not None and last is not None and first != last:
             yield Segment(
-                held.first[name], stop[name], held.planned_us, start.ceiling_us, end.ceiling_us
+                first, last, held.planned_us, held.horizon_us, start.ceiling_us, end.ceiling_us
             )

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def text_column(
-    name: str, values: pa.Array, kind: pa.DataType, timestamps: Timestamps, malformed: Malformed
+    where: str, values: pa.Array, kind: pa.DataType, timestamps: Timestamps, malformed: Malformed
 ) -> pa.Array:
     """A column of ``kind`` from bytes that hold texts.
 
@@ -31,7 +31,7 @@ def text_column(
     def give_up(value: pa.Array, error: Exception) -> pa.Array:
         if malformed == "null":
             return pa.nulls(1, kind)
-        raise malformed_error(f"column {name}", value[0].as_py(), f"is no {kind}")
+        raise malformed_error(where, value[0].as_py(), f"is no {kind}")
 
     pieces = salvage(values, lambda some: cast_texts(some, kind, timestamps), give_up)
     return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
