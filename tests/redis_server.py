@@ -4,10 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tests.waiting import eventually
 
@@ -21,7 +25,7 @@ class RedisServer:
         self._folder = folder
         self._socket = folder / "redis.sock"
         self.url = f"unix://{self._socket}"
-        self.client = redis.Redis.from_url(self.url)
+        self.client = client_of(self.url)
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -59,3 +63,38 @@ class RedisServer:
             return bool(self.client.ping())
         except redis.ConnectionError:
             return False
+
+
+class RedisProducer(threading.Thread):
+    """Writes entries with ids of its own, so that one written twice is refused by Redis."""
+
+    def __init__(self, server: RedisServer, streams: list[str], rows: int) -> None:
+        super().__init__(daemon=True)
+        self._client = client_of(server.url)
+        self._streams = streams
+        self.rows = rows
+        self.sent = 0
+
+    def run(self) -> None:
+        while self.sent < self.rows:
+            try:
+                self._send(self.sent)
+            except (redis.ConnectionError, redis.TimeoutError):
+                time.sleep(0.01)
+            else:
+                self.sent += 1
+                if self.sent % 20 == 0:
+                    time.sleep(0.02)
+
+    def _send(self, number: int) -> None:
+        stream = self._streams[number % len(self._streams)]
+        try:
+            self._client.xadd(stream, {"number": number}, id=f"{1_700_000_000_000 + number}-0")
+        except redis.ResponseError as error:
+            if "equal or smaller" not in str(error):  # it had come through before the kill
+                raise
+
+
+def client_of(url: str) -> redis.Redis:
+    """A client that tries once."""
+    return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import redis
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
@@ -22,7 +21,7 @@ from slackwater.engines.spark.logs.redis_options import RedisOptions
 from slackwater.engines.spark.redis_source import RedisReader, RedisSource
 from slackwater.spark import redis_stream
 from tests.engines.spark.logs.running import commits, sizes, writer, written
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisProducer, RedisServer
 from tests.waiting import eventually
 
 SCHEMA = StructType(
@@ -280,40 +279,11 @@ def test_the_source_can_be_named_without_our_function(
     ] == [("tide", 1714564800500)]
 
 
-class Producer(threading.Thread):
-    """Writes entries with ids of its own, so that one written twice is refused by Redis."""
-
-    def __init__(self, server: RedisServer, streams: list[str], rows: int) -> None:
-        super().__init__(daemon=True)
-        self._client = redis.Redis.from_url(server.url, retry=None)
-        self._streams = streams
-        self.rows = rows
-        self.sent = 0
-
-    def run(self) -> None:
-        while self.sent < self.rows:
-            try:
-                self._send(self.sent)
-            except (redis.ConnectionError, redis.TimeoutError):
-                time.sleep(0.01)
-            else:
-                self.sent += 1
-                if self.sent % 20 == 0:
-                    time.sleep(0.02)
-
-    def _send(self, number: int) -> None:
-        stream = self._streams[number % len(self._streams)]
-        try:
-            self._client.xadd(stream, {"number": number}, id=f"{1_700_000_000_000 + number}-0")
-        except redis.ResponseError as error:
-            assert "equal or smaller" in str(error)  # it had come through before the kill
-
-
 @pytest.mark.spark
 def test_killing_redis_loses_and_doubles_nothing(
     spark: SparkSession, redis_server: RedisServer, out: Path
 ) -> None:
-    producer = Producer(redis_server, ["a", "b", "c"], rows=6_000)
+    producer = RedisProducer(redis_server, ["a", "b", "c"], rows=6_000)
     rows = redis_stream(
         spark, redis_server.url, ["a", "b", "c"], schema="number long", rows_per_batch=400
     )
