@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.knobs import Knobs
@@ -222,7 +222,7 @@ def sampled_schema() -> StructType:
             for name, kind in kinds.items()
         ],
     }
-    return StructType(list(SCHEMA.fields)).add(SAMPLE, DataType.fromJson(sample))
+    return StructType(list(SCHEMA.fields)).add(SAMPLE, StructType.fromJson(sample))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ that are removed before they are read show as a difference to what Redis counts 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -90,18 +90,19 @@ class RedisLog:
         self._client = _client(options.url, options.password)
 
     def look(self) -> dict[str, Stream]:
-        def ask() -> list[Any]:
-            pipeline = self._client.pipeline(transaction=False)
-            for name in self._options.streams:
-                pipeline.xinfo_stream(name)
-            answers: list[Any] = pipeline.execute(raise_on_error=False)
-            return answers
+        answers = zip(self._options.streams, _speak(self._ask), strict=True)
+        return {name: _stream(name, answer) for name, answer in answers}
 
-        answers = _speak(ask)
-        return {
-            name: _stream(name, answer)
-            for name, answer in zip(self._options.streams, answers, strict=True)
-        }
+    def _ask(self) -> list[Any]:
+        """What Redis says about each stream; that there is none is an answer too."""
+        pipeline = self._client.pipeline(transaction=False)
+        for name in self._options.streams:
+            pipeline.xinfo_stream(name)
+        answers: list[Any] = pipeline.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, Exception) and not isinstance(answer, ResponseError):
+                raise answer
+        return answers
 
     def ordinal(self, position: Position) -> int:
         return int(position[1])
@@ -114,10 +115,9 @@ class RedisLog:
         left = rows
         while left:
             some = min(left, _ENTRIES_AT_ONCE)
-            found, last_read = _speak(
-                lambda last=last_read, some=some: self._client.eval(_ADVANCE, 1, name, last, some)
-            )
-            last_read = last_read if isinstance(last_read, str) else last_read.decode()
+            ask = partial(self._client.eval, _ADVANCE, 1, name, last_read, some)
+            found, last = _speak(ask)
+            last_read = last.decode()
             left -= found
             if found < some:
                 break
@@ -130,7 +130,7 @@ class RedisLog:
         last_read, until = first[0], last[0]
         expected = last[1] - first[1]
         while True:
-            entries = outage.outlast(lambda after=last_read: self._range(name, after, until))
+            entries = outage.outlast(partial(self._range, name, last_read, until))
             if entries:
                 expected -= len(entries)
                 last_read = entries[-1][0].decode()
@@ -163,8 +163,6 @@ def _stream(name: str, answer: Any) -> RedisStream:
         if "WRONGTYPE" in str(answer):
             raise UsageError(f"the key {name} in Redis is no stream; name another")
         raise SlackwaterError(f"Redis refuses to tell about the stream {name}: {answer}")
-    if isinstance(answer, Exception):
-        raise ServerAway(str(answer))
     if "entries-added" not in answer:
         raise UsageError("this Redis is too old to tell what was trimmed: use Redis 7 or later")
     first = answer["first-entry"]
