@@ -1,7 +1,9 @@
-"""What users of Spark import: the session profile, the fleet, the feed."""
+"""What users of Spark import: the session profile, the fleet, the sources."""
 
 from slackwater.engines.spark.feed import feed
 from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.kafka_source import kafka_topic
+from slackwater.engines.spark.redis_source import redis_stream
 from slackwater.engines.spark.session import session
 
-__all__ = ["Fleet", "feed", "session"]
+__all__ = ["Fleet", "feed", "kafka_topic", "redis_stream", "session"]

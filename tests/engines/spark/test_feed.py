@@ -20,7 +20,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark import feed as feed_module
-from slackwater.engines.spark.feed import FeedReader, FeedSource, feed, read_knob
+from slackwater.engines.spark.admission import read_knob
+from slackwater.engines.spark.feed import FeedReader, FeedSource, feed
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.traffic import Traffic

@@ -7,7 +7,6 @@ end offset in Spark's progress. Where rows are sampled, an offset has also a led
 ceiling withholds rows for a later batch, and its plans say which rows are kept.
 """
 
-import gc
 import json
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -22,15 +21,11 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.admission import default_limit, row_limit
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.interpreter import use_this_interpreter
 from slackwater.engines.spark.sampled_rows import (
@@ -40,7 +35,7 @@ from slackwater.engines.spark.sampled_rows import (
     sample_column,
     weigh,
 )
-from slackwater.engines.spark.source_process import end_quietly
+from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
 from slackwater.sampling.ledger import Ledger, chances
 from slackwater.traffic import Arrivals, Reach, Timeline, Traffic
 
@@ -166,8 +161,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"t": self._timeline.start_us - 1, "n": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        rows = self._options.rows_per_batch
-        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+        return default_limit(self._options.rows_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._ceiling_us = now_us()
@@ -176,7 +170,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the next micro-batch; ``start`` itself while nothing new has arrived."""
         self._check(start)
         until_us = self._horizon_us()
-        rows = _smallest(limit, read_knob(self._options.knob))
+        rows = row_limit(limit, self._options.knob)
         if rows == 0 and self._ceiling_us is None:  # a run-once query would take it for the end
             return start
         if rows is not None and until_us > start["t"]:
@@ -201,7 +195,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FeedPartition)
         self._options.payload()
-        _spare_collections()
+        spare_collections()
         arrivals = self._timeline.released(partition.after, partition.until, partition.partition)
         schema = to_arrow_schema(self._schema, timezone="UTC")
         for first in range(0, len(arrivals), _ROWS_PER_ARROW_BATCH):
@@ -263,27 +257,6 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._checked = True
 
 
-def now_us() -> int:
-    """Microseconds since the epoch."""
-    return time.time_ns() // 1000
-
-
-def read_knob(path: str | None) -> int | None:
-    """The row limit in a knob file; None (no limit) when there is none that makes sense."""
-    if path is None:
-        return None
-    try:
-        knob = json.loads(Path(path).read_bytes())
-        rows, until_s = knob["rows"], knob.get("until")
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None
-    if type(rows) is not int or rows < 0:
-        return None
-    if rows == 0 and not (isinstance(until_s, float) and time.time() < until_s):
-        return None  # a zero without a near end would hold the query up for ever
-    return rows
-
-
 def _ledger(offset: Offset) -> Ledger | None:
     return Ledger.of_json(offset["s"]) if "s" in offset else None
 
@@ -292,23 +265,8 @@ def _reach(offset: Offset) -> Reach:
     return Reach(offset["t"], offset["s"]["ceiling"]) if "s" in offset else Reach(offset["t"])
 
 
-def _smallest(limit: ReadLimit, knob: int | None) -> int | None:
-    limits = [rows for rows in (getattr(limit, "max_rows", None), knob) if rows is not None]
-    return min(limits, default=None)
-
-
 def _timestamps(microseconds: NDArray[np.int64]) -> pa.Array:
     return pa.array(microseconds).view(pa.timestamp("us", tz="UTC"))
-
-
-@lru_cache(maxsize=1)  # once in a process
-def _spare_collections() -> None:
-    """Exempt what is loaded by now from garbage collection.
-
-    Spark's Python worker runs a full collection after every task. Walking through all loaded
-    modules takes 15 ms, several times as long as reading a micro-batch.
-    """
-    gc.freeze()
 
 
 @lru_cache(maxsize=32)  # the timeline remembers blocks that the next micro-batch needs again
