@@ -13,10 +13,14 @@ $(VENV)/ready: pyproject.toml constraints.txt scripts/setup.sh
 	PYTHON=$(PYTHON) VENV=$(VENV) sh scripts/setup.sh
 	touch $@
 
+$(VENV)/servers: scripts/test-servers.sh $(VENV)/ready
+	sh scripts/test-servers.sh
+	touch $@
+
 demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/ready lint ## all checks and tests
+test: $(VENV)/servers lint ## all checks and tests
 	$(BIN)/pytest
 
 lint: $(VENV)/ready

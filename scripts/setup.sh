@@ -1,5 +1,5 @@
 #!/bin/sh
-# Virtual environment with pinned dependencies, a Java that Spark can use, a Redis for the tests.
+# Virtual environment with pinned dependencies, and a Java that Spark can use.
 set -eu
 : "${PYTHON:=python3}" "${VENV:=.venv}"
 
@@ -14,28 +14,14 @@ java_version() {
     "$command" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
 }
 
-may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
-
-install() {
-    echo "installing $1"
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1"
-}
-
 if [ "$(java_version || true)" -ge 17 ] 2>/dev/null; then
     :
-elif may_install; then
-    install default-jre-headless
+elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing Java (default-jre-headless)"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless
 else
     echo "Java 17 or later is needed: install it (Debian/Ubuntu: sudo apt install default-jre-headless) and run make again" >&2
     exit 2
-fi
-
-if command -v redis-server >/dev/null 2>&1; then
-    :
-elif may_install; then
-    install redis-server
-else
-    echo "without redis-server the tests of the Redis source are skipped (Debian/Ubuntu: sudo apt install redis-server)" >&2
 fi
 
 [ -x "$VENV/bin/python" ] || "$PYTHON" -m venv "$VENV"
