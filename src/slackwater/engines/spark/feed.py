@@ -31,7 +31,7 @@ from slackwater.engines.spark.interpreter import use_this_interpreter
 from slackwater.engines.spark.sampled_rows import (
     SAMPLE,
     new_plan_path,
-    read_plan,
+    next_ledger,
     sample_column,
     weigh,
 )
@@ -175,7 +175,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if rows is not None and until_us > start["t"]:
             until_us = self._timeline.cut(start["t"], until_us, rows)
-        end = self._offset(until_us) | self._sampling(start)
+        end = self._offset(until_us) | self._sampling(start, until_us)
         handed_out = self._timeline.handed_out
         return end if handed_out(_reach(end)) > handed_out(_reach(start)) else start
 
@@ -238,13 +238,12 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _offset(self, until_us: int) -> Offset:
         return {"t": until_us, "n": self._timeline.count(until_us)}
 
-    def _sampling(self, start: Offset) -> Offset:
-        """The ledger of the next offset, if there is a plan or was one."""
-        plan, ledger = read_plan(self._options.plan), _ledger(start)
-        if ledger is not None:
-            ledger = ledger.advance(plan, now_us())
-        elif plan is not None:
-            ledger = Ledger.begin(plan, now_us())
+    def _sampling(self, start: Offset, until_us: int) -> Offset:
+        """The ledger of the next offset, if there is a plan or was one.
+
+        Windows close by what was read, not by the clock: a limit may have left rows behind.
+        """
+        ledger = next_ledger(self._options.plan, _ledger(start), until_us)
         return {} if ledger is None else {"s": ledger.to_json()}
 
     def _check(self, offset: Offset) -> None:

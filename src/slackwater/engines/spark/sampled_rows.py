@@ -42,6 +42,20 @@ def read_plan(path: str | None) -> Plan | None:
         return None
 
 
+def next_ledger(plan_path: str | None, ledger: Ledger | None, until_us: int) -> Ledger | None:
+    """The ledger of the next offset, if there is a plan or was one.
+
+    Parameters
+    ----------
+    until_us
+        All rows that have arrived by then are in the micro-batch or in an earlier one.
+    """
+    plan = read_plan(plan_path)
+    if ledger is not None:
+        return ledger.advance(plan, until_us)
+    return None if plan is None else Ledger.begin(plan, until_us)
+
+
 def write_plan(path: Path, plan: Plan) -> None:
     """At once, so that no reader sees half of it."""
     draft = path.with_suffix(".new")

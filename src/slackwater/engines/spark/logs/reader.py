@@ -15,10 +15,10 @@ from slackwater.engines.spark.logs.log import Log, Position, Positions, Stream
 from slackwater.engines.spark.logs.offsets import Json, LogOffset, still_held
 from slackwater.engines.spark.logs.options import LogOptions
 from slackwater.engines.spark.logs.outage import Outage
-from slackwater.engines.spark.logs.sampling import next_ledger, sampled_batch
+from slackwater.engines.spark.logs.sampling import sampled_batch
 from slackwater.engines.spark.logs.schemas import arrow_schema
 from slackwater.engines.spark.logs.spans import Span, spans
-from slackwater.engines.spark.sampled_rows import SAMPLE
+from slackwater.engines.spark.sampled_rows import SAMPLE, next_ledger
 from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
 
 

@@ -8,16 +8,8 @@ import pyarrow.compute as pc
 
 from slackwater.engines.spark.logs.log import Ints, Rows
 from slackwater.engines.spark.logs.spans import Segment
-from slackwater.engines.spark.sampled_rows import SAMPLE, read_plan, sample_column, weigh
+from slackwater.engines.spark.sampled_rows import SAMPLE, sample_column, weigh
 from slackwater.sampling.ledger import Ledger, chances
-
-
-def next_ledger(plan_path: str | None, ledger: Ledger | None, now_us: int) -> Ledger | None:
-    """The ledger of the next offset, if there is a plan or was one."""
-    plan = read_plan(plan_path)
-    if ledger is not None:
-        return ledger.advance(plan, now_us)
-    return None if plan is None else Ledger.begin(plan, now_us)
 
 
 def sampled_batch(
