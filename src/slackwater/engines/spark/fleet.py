@@ -1,6 +1,5 @@
 """The fleet: many streaming queries of one Spark application under one policy."""
 
-import contextlib
 import logging
 import os
 import threading
@@ -23,18 +22,18 @@ from slackwater.engines.spark import source_gate, wire
 from slackwater.engines.spark.agent import Agent, AgentEvents
 from slackwater.engines.spark.approximate import approximate
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
-from slackwater.engines.spark.discovery import discover, discover_query, output_mode
+from slackwater.engines.spark.discovery import discover, discover_query
 from slackwater.engines.spark.gate_choice import GateKind, choose_gate
 from slackwater.engines.spark.knobs import Knobs
+from slackwater.engines.spark.launcher import Launcher
 from slackwater.engines.spark.members import (
     Member,
     first_line,
-    max_wait_s,
     query_spec,
     query_status,
 )
 from slackwater.engines.spark.planner import Planner
-from slackwater.engines.spark.restarts import START_LIMIT_S, Restarter
+from slackwater.engines.spark.restarts import Restarter
 from slackwater.engines.spark.status import FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
 from slackwater.sampling import Promise
@@ -103,11 +102,10 @@ class Fleet:
         self.slots = slots or default_slots(spark.sparkContext.defaultParallelism)
         self.max_wait = max_wait
         self.gate_kind, self.gate_reason = choose_gate(spark, gate)
-        self._starts_at_once = starts_at_once
         self._members: dict[str, Member] = {}
-        self._start_lock = threading.Lock()
-        self._launching: Member | None = None  # while a start is under way, under the lock
         self._closing = threading.Event()
+        held = self.gate_kind if self._gated else "none"
+        self._launcher = Launcher(self._members, held, starts_at_once, self._ask_controller)
         self.planners: list[Planner] = []  # of approximate queries
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
@@ -123,12 +121,14 @@ class Fleet:
             self._on_ready,
             self._on_progress,
             self._on_terminated,
-            self._on_started,
-            self._on_refused,
+            self._launcher.on_started,
+            self._launcher.on_refused,
+            self._launcher.named,
         )
         self._agent = Agent(spark, self.socket, self.knobs, self._events)
+        self._launcher.agent = self._agent
         self._await_controller(wanted=self._gated and not dry_run)
-        self._restarter = Restarter(self._relaunch)
+        self._restarter = Restarter(self._launcher.relaunch)
 
     # -- queries --------------------------------------------------------------------------------
 
@@ -149,15 +149,15 @@ class Fleet:
         known = self._members.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
             raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
-        self._await_start_turn()
-        with self._start_lock:
+        self._launcher.await_turn()
+        with self._launcher.lock:
             if name is not None:
                 self._refuse_duplicate(name)
                 writer = writer.queryName(name)
             stated_s = self.max_wait if max_wait is None else max_wait
             spec = query_spec(name or "", priority, stated_s, deadlines or Deadlines())
             member = Member(spec, "none", writer, stated_wait_s=stated_s)
-            self._launch(member)
+            self._launcher.launch(member)
         assert member.query is not None
         return member.query
 
@@ -368,7 +368,7 @@ class Fleet:
     def wait_ready(self, timeout_s: float) -> bool:
         """Until every query has reached its first trigger (or failed); whether all have."""
         until_s = time.monotonic() + timeout_s
-        while waiting := self._starting():
+        while waiting := self._launcher.starting():
             if time.monotonic() >= until_s:
                 return False
             waiting[0].ready.wait(0.05)
@@ -379,6 +379,7 @@ class Fleet:
         if self._closing.is_set():
             return
         self._closing.set()
+        self._launcher.closed = True
         self._restarter.close()
         self._agent.settle(SETTLE_LIMIT_S)
         for member in self._all():
@@ -412,92 +413,6 @@ class Fleet:
             keep_open_s=wait_s if keep_open else 0.0,
         )
         self._agent.add(member.spec)
-
-    # -- starting -------------------------------------------------------------------------------
-
-    def _launch(self, member: Member) -> None:
-        """Start or restart a member's query; the agent puts the gate on as its thread begins."""
-        assert member.writer is not None
-        self._launching = member
-        try:
-            member.query = member.writer.start()
-        finally:
-            self._launching = None
-        if member.query.runId not in self._events.named:
-            # The start was handled too late to be held before its first trigger: do it now.
-            name, spec = self._register(member, member.query.name, member.query.id)
-            self._events.named[member.query.runId] = name
-            if spec is not None:
-                self._agent.hold(spec, member.query)
-        if member.gate != "clock":
-            self._agent.add(member.spec)
-        if member.gate == "none":
-            member.ready.set()
-        if member.spec.deadlines == Deadlines():
-            self._discover_later(member)
-        elif member.gate == "source":  # its DataFrame does not tell
-            mode = output_mode(member.query)
-            deadlines = replace(member.spec.deadlines, output_mode=mode)
-            member.spec = replace(member.spec, deadlines=deadlines)
-            self._agent.add(member.spec)
-
-    def _on_started(
-        self, query_name: str | None, query_id: str
-    ) -> tuple[str | None, QuerySpec | None]:
-        """A query has begun: one that is being launched, or a gated one that its user starts."""
-        member = self._launching
-        if member is not None:
-            return self._register(member, query_name, query_id)
-        known = self._members.get(query_name or "")
-        return (query_name if known is not None and known.gate == "source" else None), None
-
-    def _on_refused(self, name: str, why: str) -> None:
-        log.warning("%s is not held: %s", name, why)
-        self._members[name].gate = "none"
-        self._members[name].ready.set()
-
-    def _register(
-        self, member: Member, query_name: str | None, query_id: str
-    ) -> tuple[str, QuerySpec | None]:
-        """The name is known now, and how the query is held."""
-        spec = member.spec
-        name = query_name or f"query-{query_id[:8]}"
-        known = self._members.get(name)
-        if known is not None and known.gate == "source":
-            member.gate, member.spec = "source", known.spec
-        else:
-            member.gate = "clock" if self.gate_kind == "clock" and self._gated else "none"
-            member.spec = replace(spec, name=name)
-        self._members[name] = member
-        return name, member.spec if member.gate == "clock" else None
-
-    def _relaunch(self, member: Member) -> None:
-        with self._start_lock:
-            if not self._closing.is_set():
-                self._launch(member)
-
-    def _discover_later(self, member: Member) -> None:
-        """Windows are read from the running query's plan: the writer does not show its plan."""
-        assert member.query is not None
-        found = discover_query(member.query)
-        wait_s = max_wait_s(member.stated_wait_s, found)
-        member.spec = replace(member.spec, deadlines=found, max_wait_s=wait_s)
-        self._agent.add(member.spec)
-
-    def _await_start_turn(self) -> None:
-        until_s = time.monotonic() + START_LIMIT_S
-        while len(starting := self._starting()) >= self._starts_at_once:
-            if time.monotonic() >= until_s:
-                return
-            starting[0].ready.wait(0.05)
-
-    def _starting(self) -> list[Member]:
-        """Queries on their way to the first trigger, those that will be tried again included."""
-        members = [m for m in self._all() if m.query is not None]
-        if any(m.gate == "source" and not m.ready.is_set() for m in members):
-            with contextlib.suppress(SlackwaterError):
-                self._ask_controller()
-        return [m for m in members if not m.ready.is_set()]
 
     def _ask_controller(self) -> tuple[dict[str, dict[str, Any]], bool]:
         """What it knows of each query, and whether gates are open.
