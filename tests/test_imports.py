@@ -13,8 +13,9 @@ ROOT = Path(slackwater.__file__).parent
 LAYERS = [
     {"core"},
     {"metrics", "progress", "terminal", "traffic"},
-    {"policies", "sampling"},
-    {"engines"},
+    {"policies", "quality", "sampling"},
+    {"engines", "enforce"},
+    {"middleware"},
     {"workloads"},
     {"bench"},
     {"simulate"},

@@ -1,7 +1,8 @@
-"""The four roles around the controller. Everything that can be plugged in is here."""
+"""The roles around the loops. Everything that can be plugged in is here."""
 
 from typing import Protocol
 
+from slackwater.core.entities import Reading
 from slackwater.core.model import Schedule, Snapshot
 
 
@@ -34,3 +35,23 @@ class Enforcer(Protocol):
 
     def enforce(self, schedule: Schedule) -> None:
         """Carry it out; a query that has gone meanwhile is passed over."""
+
+
+class OutsideDriver(Protocol):
+    """An engine that is only looked at, through its public interfaces and ``/proc``.
+
+    See docs/drivers.md for what each metric means and how to write one.
+    """
+
+    name: str  # of the engine, as the user called it
+    provides: frozenset[str]  # names of the metrics that its readings can hold
+
+    def read(self, now_s: float) -> Reading:
+        """Operators with their threads on this machine, and metrics.
+
+        Raises :class:`~slackwater.core.errors.EngineError` when the engine does not answer or
+        answers nonsense; it is asked again in the next period.
+        """
+
+    def close(self) -> None:
+        """Let go of connections."""

@@ -89,11 +89,14 @@ def _query(
         *by,
         *(F.col(column) for column in finishing.columns if column not in by),
     )
+    # A column of its own: Spark cannot compile common parts of expressions with a struct out of
+    # Expand, which sliding windows are, and would go on without compiled code.
     place = _place(F.col("window.end"), F.col("slackwater_time"), grid)
-    weighed = expanded.select(
+    placed = expanded.withColumn("slackwater_place", place)
+    weighed = placed.select(
         "*",
-        F.element_at(f"{SAMPLE}.weights", place).alias("slackwater_weight"),
-        F.element_at(f"{SAMPLE}.doubts", place).alias("slackwater_doubt"),
+        F.element_at(f"{SAMPLE}.weights", F.col("slackwater_place")).alias("slackwater_weight"),
+        F.element_at(f"{SAMPLE}.doubts", F.col("slackwater_place")).alias("slackwater_doubt"),
     ).where("slackwater_weight > 0")
     sums = weighed.groupBy("window", *by).agg(
         *finishing.sums(F.col("slackwater_weight"), F.col("slackwater_doubt"), F.col(SAMPLE))

@@ -241,7 +241,7 @@ def sampled_reader(log: MemoryLog, plan: Path, **options: Any) -> MemoryReader:
     tells_arrivals=st.booleans(),
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_ceilings_withhold_rows_and_lose_none(
     tmp_path: Path, delays: list[int], waits: list[int], limits: list[int], tells_arrivals: bool
@@ -260,7 +260,7 @@ def test_ceilings_withhold_rows_and_lose_none(
         patch.setattr(reader_module, "now_us", lambda: clock.us)
         start, seen, step = reader.initialOffset(), Counter[int](), 0
         while clock.us < 80 * SECOND:
-            clock.us += 300_000
+            clock.us += 500_000
             while coming and coming[0].arrival_us <= clock.us:
                 row = coming.pop(0)
                 log.streams["ab"[row.number % 2]].append(row)

@@ -21,7 +21,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.logs.errors import DataGone, ServerAway, data_gone
@@ -84,9 +84,8 @@ class KafkaLog:
 
     def look(self) -> dict[str, Stream]:
         partitions = self._topic_partitions()
-        ends = [
-            self._ask(partitions, which) for which in (OffsetSpec.earliest(), OffsetSpec.latest())
-        ]
+        both: Any = OffsetSpec  # its methods have no types
+        ends = [self._ask(partitions, which) for which in (both.earliest(), both.latest())]
         earliest, latest = ({n: _answer(future) for n, future in end.items()} for end in ends)
         return {name: KafkaPartition(earliest[name], latest[name]) for name in earliest}
 
@@ -108,8 +107,9 @@ class KafkaLog:
         for topic in self._options.topics:
             if topic not in found:
                 raise UsageError(f"{self._options.server} has no topic {topic}: create it first")
-            if found[topic].error is not None:
-                raise _translated(found[topic].error)
+            error = found[topic].error
+            if error is not None:
+                raise _translated(error)
             partitions += [TopicPartition(topic, number) for number in found[topic].partitions]
         self._partitions, self._looked_s = partitions, time.monotonic()
         return partitions

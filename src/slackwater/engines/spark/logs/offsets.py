@@ -75,18 +75,20 @@ class LogOffset:
 
 
 def still_held(
-    start: LogOffset, begin: Positions, planned_us: int, ceiling_us: int | None
+    start: LogOffset, begin: Positions, at: Positions, planned_us: int, ceiling_us: int | None
 ) -> tuple[Held, ...]:
-    """What may hold withheld rows once a micro-batch after ``start``, from ``begin`` on, is done.
+    """What may hold withheld rows after the micro-batch from ``begin`` to ``at``.
 
     >>> start = LogOffset(rows=5, planned_us=100, horizon_us=100, at={"s": 5},
     ...                   held=(Held(90, 80, {"s": 2}), Held(100, 90, {"s": 4})))
-    >>> [held.planned_us for held in still_held(start, start.at, 130, 95)]
+    >>> [held.planned_us for held in still_held(start, start.at, {"s": 7}, 130, 95)]
     [100, 130]
-    >>> still_held(start, start.at, 130, None)
+    >>> [held.planned_us for held in still_held(start, start.at, start.at, 130, 95)]
+    [100]
+    >>> still_held(start, start.at, {"s": 7}, 130, None)
     ()
     """
     if ceiling_us is None:
         return ()
-    past = (*start.held, Held(planned_us, start.horizon_us, begin))
-    return tuple(held for held in past if held.planned_us >= ceiling_us)
+    new = () if at == begin else (Held(planned_us, start.horizon_us, begin),)
+    return tuple(held for held in (*start.held, *new) if held.planned_us >= ceiling_us)

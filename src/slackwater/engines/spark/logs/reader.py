@@ -68,12 +68,13 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         fleet from other queries; only a run that ends when nothing is new has to wait.
         """
         rows = row_limit(limit, self._options.knob)
-        if rows == 0 and self._target is None:  # a run-once query would take it for the end
-            return start
         offset = self._parse(start)
         if self._target is not None:
-            end = self._outage.outlast(lambda: self._plan(offset, rows))
+            least = 1 if rows == 0 else rows  # an available-now run would take none for the end
+            end = self._outage.outlast(lambda: self._plan(offset, least))
             return start if end is None else end.json()
+        if rows == 0:
+            return start
         try:
             end = self._plan(offset, rows)
         except ServerAway as error:
@@ -110,7 +111,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             at=at,
             begin={n: p for n, p in begin.items() if start.is_initial or start.at.get(n) != p},
             ledger=ledger,
-            held=still_held(start, begin, planned_us, ceiling_us),
+            held=still_held(start, begin, at, planned_us, ceiling_us),
         )
 
     def _visible(self, start: LogOffset) -> dict[str, Stream]:

@@ -72,7 +72,7 @@ class RedisStream:
             return None  # the stream was made anew
         if self.first_id is not None and id_of(self.first_id) <= id_of(last_read):
             return 0
-        return self.added - self.length - ordinal
+        return self.added - self.length - int(ordinal)
 
     def resume(self, position: Position) -> Position:
         last_read, ordinal = position
@@ -142,7 +142,8 @@ class RedisLog:
 
     def _range(self, name: str, after: str, until: str) -> list[Entry]:
         command = ("XRANGE", name, f"({after}", until, "COUNT", _ENTRIES_AT_ONCE)
-        found: list[Entry] = _speak(lambda: self._client.execute_command(*command))
+        ask: Callable[..., Any] = self._client.execute_command
+        found: list[Entry] = _speak(partial(ask, *command))
         return found
 
 
@@ -189,7 +190,7 @@ def _speak(action: Callable[[], T]) -> T:
 
 
 @lru_cache(maxsize=8)  # a worker serves many batches
-def _client(url: str, password: str | None) -> "redis.Redis[bytes]":
+def _client(url: str, password: str | None) -> redis.Redis:
     """A connection that tries once and does not parse entries into dictionaries."""
     client = redis.Redis.from_url(
         url,

@@ -67,6 +67,8 @@ class Span(InputPartition):
 
 def spans(start: LogOffset, end: LogOffset) -> list[Span]:
     """The tasks of the micro-batch between two offsets."""
+    if start == end:
+        return []
     found = (Span(name, tuple(_segments(name, start, end)), end.ledger) for name in end.at)
     return [span for span in found if span.segments]
 
@@ -83,7 +85,7 @@ def _segments(name: str, start: LogOffset, end: LogOffset) -> Iterator[Segment]:
 
 def _withheld(name: str, start: LogOffset, end: LogOffset) -> Iterator[Segment]:
     """Rows read before of which the new ceiling lets more through."""
-    stops = [held.first for held in start.held[1:]] + [start.at]
+    stops = [*(held.first for held in start.held), start.at][1:]
     for held, stop in zip(start.held, stops, strict=True):
         first, last = held.first.get(name), stop.get(name)
         if first is not None and last is not None and first != last:

@@ -1,0 +1,1 @@
+"""One way to make the kernel obey priorities a file."""

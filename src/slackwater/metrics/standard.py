@@ -1,0 +1,267 @@
+"""The metrics that policies ask for, and how they follow from what engines count."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from slackwater.core.entities import Reading, Values
+from slackwater.metrics.graph import Metric
+
+HISTORY = 600  # readings that the time of an arrival is looked up in
+
+
+class _Rate(Metric):
+    """Change of a counter in a second, since the reading before."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, Values] | None = None
+        self._rates: dict[str, float] = {}
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        counts = inputs[self.needs[0]]
+        if self._last is not None and reading.at_s > self._last[0]:
+            then_s, before = self._last
+            passed_s = reading.at_s - then_s
+            self._rates = {
+                name: (count - before[name]) / passed_s
+                for name, count in counts.items()
+                if name in before and count >= before[name]  # less: it was started anew
+            }
+        self._last = (reading.at_s, dict(counts))
+        return self._rates
+
+
+class InputRate(_Rate):
+    """Tuples per second that an operator takes in."""
+
+    name = "input-rate"
+    needs: ClassVar = ("tuples-in",)
+
+
+class BusyShare(_Rate):
+    """Share of the time in which an operator works, as its engine counts it."""
+
+    name = "busy-share"
+    needs: ClassVar = ("busy-time",)
+
+
+class CpuShare(_Rate):
+    """Share of one CPU that an operator's threads use."""
+
+    name = "cpu-share"
+    needs: ClassVar = ("cpu-time",)
+
+
+class Arrivals(Metric):
+    """Tuples that its upstream operators have written for an operator so far."""
+
+    name = "arrivals"
+    needs: ClassVar = ("tuples-out",)
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        written = inputs["tuples-out"]
+        return {
+            name: sum(written[each] for each in upstream)
+            for name, upstream in reading.upstream().items()
+            if upstream and all(each in written for each in upstream)
+        }
+
+
+class QueueFromCounts(Metric):
+    """Tuples before an operator: what has arrived less what was taken in."""
+
+    name = "queue-size"
+    needs: ClassVar = ("arrivals", "tuples-in")
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        taken = inputs["tuples-in"]
+        return {
+            name: max(0.0, arrived - taken[name])
+            for name, arrived in inputs["arrivals"].items()
+            if name in taken
+        }
+
+
+class QueueFromWaiting(Metric):
+    """For engines that read all that is there: what arrives while the oldest tuple waits."""
+
+    name = "queue-size"
+    needs: ClassVar = ("arrival-rate", "head-age")
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        return _together(inputs["arrival-rate"], inputs["head-age"], lambda rate, age: rate * age)
+
+
+class HeadWait(Metric):
+    """Seconds that the first tuple of a queue has been in it.
+
+    Queues are in order: the first one came when the count of arrivals passed the count of tuples
+    taken in. That moment is looked up in the readings kept, so it is known to within one period.
+    """
+
+    name = "head-wait"
+    needs: ClassVar = ("arrivals", "tuples-in")
+
+    def __init__(self) -> None:
+        self._seen: dict[str, deque[tuple[float, float]]] = defaultdict(
+            lambda: deque(maxlen=HISTORY)
+        )
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        found = {}
+        for name, arrived in inputs["arrivals"].items():
+            if name not in inputs["tuples-in"]:
+                continue
+            seen, taken = self._seen[name], inputs["tuples-in"][name]
+            if seen and arrived < seen[-1][1]:  # started anew
+                seen.clear()
+            seen.append((reading.at_s, arrived))
+            while len(seen) > 1 and seen[0][1] <= taken:
+                seen.popleft()
+            found[name] = reading.at_s - seen[0][0] if arrived > taken else 0.0
+        for name in self._seen.keys() - inputs["arrivals"].keys():
+            del self._seen[name]
+        return found
+
+
+class HeadAge(Metric):
+    """Seconds that the first tuple of a queue has been in the query: its wait and those before."""
+
+    name = "head-age"
+    needs: ClassVar = ("head-wait",)
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        waits, upstream = inputs["head-wait"], reading.upstream()
+
+        def age(name: str, below: frozenset[str]) -> float:
+            before = (age(each, below | {name}) for each in upstream[name] if each not in below)
+            return waits.get(name, 0.0) + max(before, default=0.0)
+
+        return {name: age(name, frozenset()) for name in waits if name in upstream}
+
+
+class Selectivity(Metric):
+    """Tuples out for one in; of the last operator of a path 1, because what it takes is a result.
+
+    Where nothing came in yet it is not known.
+    """
+
+    name = "selectivity"
+    needs: ClassVar = ("tuples-in", "tuples-out")
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        found = {}
+        for operator in reading.operators:
+            taken = inputs["tuples-in"].get(operator.name, 0.0)
+            if not operator.downstream or operator.source:
+                found[operator.name] = 1.0
+            elif taken > 0 and operator.name in inputs["tuples-out"]:
+                found[operator.name] = inputs["tuples-out"][operator.name] / taken
+        return found
+
+
+class CostFromBusyTime(Metric):
+    """Seconds of work for a tuple, as the engine counts its work."""
+
+    name = "cost"
+    needs: ClassVar = ("busy-share", "input-rate")
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        return _together(inputs["busy-share"], inputs["input-rate"], _ratio)
+
+
+class CostFromCpu(Metric):
+    """Seconds of work for a tuple: CPU time of the threads."""
+
+    name = "cost"
+    needs: ClassVar = ("cpu-share", "input-rate")
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        return _together(inputs["cpu-share"], inputs["input-rate"], _ratio)
+
+
+class _Path(Metric):
+    """Something added up from an operator to the ends of all paths that begin with it."""
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        operators = {operator.name: operator for operator in reading.operators}
+        known: dict[str, float] = {}
+
+        def value(name: str, above: frozenset[str]) -> float:
+            if name not in known:
+                below = [
+                    value(each, above | {name})
+                    for each in operators[name].downstream
+                    if each in operators and each not in above
+                ]
+                known[name] = self._add(name, below, inputs)
+            return known[name]
+
+        told = set(operators).intersection(*(inputs[need].keys() for need in self.needs))
+        return {name: value(name, frozenset()) for name in told}
+
+    def _add(self, name: str, below: list[float], inputs: Mapping[str, Values]) -> float:
+        raise NotImplementedError
+
+
+class PathSelectivity(_Path):
+    """Results for one tuple at an operator."""
+
+    name = "path-selectivity"
+    needs: ClassVar = ("selectivity",)
+
+    def _add(self, name: str, below: list[float], inputs: Mapping[str, Values]) -> float:
+        return inputs["selectivity"].get(name, 1.0) * (sum(below) if below else 1.0)
+
+
+class PathCost(_Path):
+    """Seconds of work that one tuple at an operator brings, its descendants' included."""
+
+    name = "path-cost"
+    needs: ClassVar = ("cost", "selectivity")
+
+    def _add(self, name: str, below: list[float], inputs: Mapping[str, Values]) -> float:
+        share = inputs["selectivity"].get(name, 1.0)
+        return inputs["cost"].get(name, 0.0) + share * sum(below)
+
+
+class OutputRate(Metric):
+    """Results per second of work: what the policy Highest Rate goes by."""
+
+    name = "highest-rate"
+    needs: ClassVar = ("path-selectivity", "path-cost")
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        return _together(inputs["path-selectivity"], inputs["path-cost"], _ratio)
+
+
+def standard_metrics() -> list[Metric]:
+    """One of each, with a memory of its own; the preferred way to a metric first."""
+    return [
+        InputRate(),
+        BusyShare(),
+        CpuShare(),
+        Arrivals(),
+        QueueFromCounts(),
+        QueueFromWaiting(),
+        HeadWait(),
+        HeadAge(),
+        Selectivity(),
+        CostFromBusyTime(),
+        CostFromCpu(),
+        PathSelectivity(),
+        PathCost(),
+        OutputRate(),
+    ]
+
+
+def _ratio(above: float, below: float) -> float | None:
+    return above / below if below > 0 else None
+
+
+def _together(
+    first: Values, second: Values, combine: Callable[[float, float], float | None]
+) -> dict[str, float]:
+    """Of all operators that have both, what is made of them; ``None`` is left out."""
+    pairs = {name: combine(first[name], second[name]) for name in first if name in second}
+    return {name: value for name, value in pairs.items() if value is not None}

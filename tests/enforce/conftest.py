@@ -1,0 +1,53 @@
+"""Fixtures of enforcement."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slackwater.core.errors import SlackwaterError
+from slackwater.enforce.groups import Groups, check_writable, find_groups
+from slackwater.enforce.hand import Hand
+from slackwater.enforce.journal import Journal
+from slackwater.enforce.rights import has_cap_sys_nice
+
+
+@pytest.fixture
+def groups() -> Groups:
+    """Real control groups, where this machine lets us make them."""
+    try:
+        found = find_groups("slackwater-tests")
+        check_writable(found)
+    except SlackwaterError as error:
+        pytest.skip(str(error))
+    return found
+
+
+@pytest.fixture
+def may_nice() -> None:
+    if not has_cap_sys_nice():
+        pytest.skip("lowering nice values takes CAP_SYS_NICE, which this user has not")
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def hand(tmp_path: Path, complaints: list[str]) -> Iterator[Hand]:
+    """A hand without groups."""
+    journal = Journal(tmp_path / "journal")
+    yield Hand(journal, None, complaints.append)
+    journal.close()
+
+
+@pytest.fixture
+def grouping_hand(tmp_path: Path, groups: Groups, complaints: list[str]) -> Iterator[Hand]:
+    """A hand with groups; leaves none behind."""
+    journal = Journal(tmp_path / "journal")
+    made = Hand(journal, groups, complaints.append)
+    yield made
+    made.restore()
+    journal.close()
+    groups.remove(groups.root)

@@ -1,0 +1,51 @@
+"""The journal outlives its process and never lets two of them act at once."""
+
+from pathlib import Path
+
+import pytest
+
+from slackwater.core.errors import UsageError
+from slackwater.core.threads import find_thread
+from slackwater.enforce.journal import Journal, thread_entry, thread_of
+
+
+def test_the_first_word_on_a_thread_counts(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    thread = find_thread(1)
+    assert thread is not None
+    journal.record(thread_entry("nice", thread, value=5))
+    journal.record(thread_entry("nice", thread, value=-20))
+    (entry,) = journal.entries.values()
+    assert entry["value"] == 5
+    assert thread_of(entry) == thread
+
+
+def test_it_is_read_again_also_when_its_last_line_is_cut_off(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    thread = find_thread(1)
+    assert thread is not None
+    journal.record(thread_entry("nice", thread, value=5))
+    journal.close()
+    with (tmp_path / "j").open("a") as file:
+        file.write('{"kind":"nice","pid":1,"ti')
+    again = Journal(tmp_path / "j")
+    assert [entry["value"] for entry in again.entries.values()] == [5]
+
+
+def test_a_thread_with_the_same_number_but_another_start_is_another(tmp_path: Path) -> None:
+    thread = find_thread(1)
+    assert thread is not None
+    assert thread_of(thread_entry("nice", thread._replace(started=thread.started + 1))) is None
+
+
+def test_only_one_holds_it(tmp_path: Path) -> None:
+    first = Journal(tmp_path / "j")
+    with pytest.raises(UsageError, match="a middleware runs already"):
+        Journal(tmp_path / "j")
+    first.close()
+    Journal(tmp_path / "j").close()
+
+
+def test_an_empty_one_leaves_no_file(tmp_path: Path) -> None:
+    Journal(tmp_path / "j").close()
+    assert not (tmp_path / "j").exists()

@@ -1,0 +1,153 @@
+"""The kernel splits the CPU as it was asked to, and has it all back afterwards."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from slackwater import enforce
+from slackwater.core.entities import Operator
+from slackwater.core.threads import Thread, thread_cpu_ns, threads_of
+from slackwater.enforce import Ranked
+from slackwater.enforce.groups import Groups
+from slackwater.enforce.hand import Hand
+from slackwater.enforce.journal import Journal
+from tests.busy_process import busy_process, cpu_ratio
+
+BASE = os.getpriority(os.PRIO_PROCESS, 0)  # what processes of ours start with
+
+
+def ranked(thread: Thread, priority: float, query: str = "q") -> Ranked:
+    return Ranked(Operator(f"op-{thread.tid}", query, threads=(thread,)), priority, "e")
+
+
+def nice_of(thread: Thread) -> int:
+    return os.getpriority(os.PRIO_PROCESS, thread.tid)
+
+
+@pytest.mark.usefixtures("may_nice")
+@pytest.mark.parametrize("ratio", [1.0, 3.0, 8.0])
+def test_nice_splits_the_cpu_in_the_ratio_asked_for(hand: Hand, ratio: float) -> None:
+    with busy_process(2) as busy:
+        first, second = busy.threads
+        plan = enforce.load("nice").plan([ranked(first, ratio), ranked(second, 1)], "ratio")
+        hand.apply("p", plan)
+        assert cpu_ratio(first, second) == pytest.approx(ratio, rel=0.1)
+        hand.restore()
+        assert [nice_of(thread) for thread in busy.threads] == [BASE, BASE]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 3.0, 8.0])
+def test_shares_split_the_cpu_in_the_ratio_asked_for(grouping_hand: Hand, ratio: float) -> None:
+    with busy_process(2) as busy:
+        first, second = busy.threads
+        plan = enforce.load("cpu-shares").plan([ranked(first, ratio), ranked(second, 1)], "ratio")
+        grouping_hand.apply("p", plan)
+        assert cpu_ratio(first, second) == pytest.approx(ratio, rel=0.1)
+
+
+def test_shares_hold_between_processes_and_nice_inside_each(grouping_hand: Hand) -> None:
+    """Two queries 2 to 1, whatever their sessions; in the first two operators 3 to 1."""
+    with busy_process(2, session=True) as one, busy_process(1, session=True) as other:
+        (first, second), (third,) = one.threads, other.threads
+        translator = enforce.load("shares-nice", weights={"e/big": 2.0})
+        plan = translator.plan(
+            [ranked(first, 3, "big"), ranked(second, 1, "big"), ranked(third, 1, "small")], "ratio"
+        )
+        grouping_hand.apply("p", plan)
+        assert cpu_ratio(first, third) == pytest.approx(2 * 3 / 4, rel=0.1)
+        assert cpu_ratio(first, second) == pytest.approx(3, rel=0.1)
+
+
+def test_a_quota_is_never_exceeded(grouping_hand: Hand) -> None:
+    with busy_process(2) as busy:
+        first, second = busy.threads
+        translator = enforce.load("cpu-quota", by="operator", best=0.3, worst=0.1)
+        plan = translator.plan([ranked(first, 3), ranked(second, 1)], "ratio")
+        grouping_hand.apply("p", plan)
+        began_s, before = time.monotonic(), [thread_cpu_ns(t) for t in busy.threads]
+        time.sleep(3)
+        passed_ns = (time.monotonic() - began_s) * 1e9
+        used = [thread_cpu_ns(t) - b for t, b in zip(busy.threads, before, strict=True)]
+        assert 0 < used[0] / passed_ns < 0.3 * 1.1
+        assert 0 < used[1] / passed_ns < 0.1 * 1.1
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_a_real_time_thread_runs_before_others(hand: Hand, complaints: list[str]) -> None:
+    with busy_process(2) as busy:
+        first, second = busy.threads
+        plan = enforce.load("real-time", share=0.5).plan(
+            [ranked(first, 9), ranked(second, 1)], "linear"
+        )
+        hand.apply("p", plan)
+        if complaints:
+            pytest.skip(f"no real-time here: {complaints[0]}")
+        assert cpu_ratio(first, second) > 5
+        hand.restore()
+        assert os.sched_getscheduler(first.tid) == os.SCHED_OTHER
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_threads_that_inherited_a_value_are_put_back_too(hand: Hand) -> None:
+    with busy_process(2) as busy:
+        hand.apply("p", enforce.load("nice").plan([ranked(busy.threads[0], 1)], "ratio"))
+        child = busy.offspring()
+        assert nice_of(child) == -20
+        hand.restore()
+        assert {nice_of(thread) for thread in threads_of(busy.process.pid)} == {BASE}
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_what_a_policy_does_not_name_any_more_is_put_back(hand: Hand) -> None:
+    with busy_process(2) as busy:
+        first, second = busy.threads
+        nice = enforce.load("nice")
+        hand.apply("p", nice.plan([ranked(first, 2), ranked(second, 1)], "linear"))
+        assert (nice_of(first), nice_of(second)) == (-20, 19)
+        hand.apply("p", nice.plan([ranked(second, 1)], "ratio"))
+        assert (nice_of(first), nice_of(second)) == (BASE, -20)
+        hand.release("p")
+        assert (nice_of(first), nice_of(second)) == (BASE, BASE)
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_what_is_set_already_is_not_set_again(hand: Hand) -> None:
+    with busy_process(1) as busy:
+        plan = enforce.load("nice").plan([ranked(busy.threads[0], 2)], "ratio")
+        assert hand.apply("p", plan) == 1
+        assert hand.apply("p", plan) == 0
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_a_thread_that_ends_is_passed_over(hand: Hand, complaints: list[str]) -> None:
+    with busy_process(1) as busy:
+        plan = enforce.load("nice").plan([ranked(busy.threads[0], 2)], "ratio")
+    assert hand.apply("p", plan) == 0
+    assert complaints == []
+    assert hand.restore() == 0
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_the_next_process_puts_back_what_a_killed_one_left(tmp_path: Path, groups: Groups) -> None:
+    """The journal is all that is left of it."""
+    with busy_process(2) as busy:
+        path = tmp_path / "of-the-killed"
+        before = [groups.place_of(thread) for thread in threads_of(busy.process.pid)]
+        killed = Journal(path)
+        plan = enforce.load("shares-nice").plan(
+            [ranked(t, i) for i, t in enumerate(busy.threads)], "linear"
+        )
+        Hand(killed, groups, pytest.fail).apply("p", plan)
+        assert [nice_of(thread) for thread in busy.threads] == [19, -20]
+        killed.entries = {"left": {}}  # so that closing it leaves the file, as a kill does
+        killed.close()
+
+        journal = Journal(path)
+        Hand(journal, groups, pytest.fail).restore()
+        journal.close()
+        assert {nice_of(thread) for thread in threads_of(busy.process.pid)} == {BASE}
+        assert [groups.place_of(t) for t in threads_of(busy.process.pid)] == before
+        assert not groups.root.exists()
+        assert not path.exists()
