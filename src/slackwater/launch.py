@@ -6,9 +6,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
@@ -23,11 +25,21 @@ from slackwater.engines.spark.discovery import discover
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.members import first_line
 from slackwater.engines.spark.ownership import claim
+from slackwater.engines.spark.plan_tree import text_interval_s
 from slackwater.engines.spark.session import session
 
 log = logging.getLogger("slackwater.fleet")
 
 LINE_PERIOD_S = 10.0  # between two status lines where the output is not a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of a query without starting it."""
+
+    deadlines: Deadlines
+    trigger_s: float | None = None
+    own_writer: bool = False  # then trigger and output mode are the writer's, and not known
 
 
 class Launch:
@@ -72,18 +84,21 @@ class Launch:
             console.print(f"[red]{name} failed:[/] {error}", highlight=False)
         return 1 if failures else 0
 
-    def deadlines(self) -> dict[str, Deadlines]:
-        """The windows of every query, as its plan shows them; nothing is started."""
+    def outlines(self) -> dict[str, Outline]:
+        """Every query as its plan and its section show it; nothing is started."""
         spark = self._session()
-        found = {}
-        for name in self.file.queries:
-            built = self._build(spark, name)
-            if isinstance(built, Exception):
-                raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
-            frame = built if isinstance(built, DataFrame) else built._df
-            found[name] = discover(frame)
+        found = {name: self._outline(spark, name) for name in self.file.queries}
         spark.stop()
         return found
+
+    def _outline(self, spark: SparkSession, name: str) -> Outline:
+        section, built = self.file.queries[name], self._build(spark, name)
+        if isinstance(built, Exception):
+            raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
+        if not isinstance(built, DataFrame):
+            return Outline(discover(built._df), own_writer=True)
+        deadlines = replace(discover(built), output_mode=section.output_mode)
+        return Outline(deadlines, _trigger_s(name, section.trigger, built))
 
     def _session(self) -> SparkSession:
         spark, conf = self.file.spark, self.file.spark.conf
@@ -182,10 +197,25 @@ class Launch:
 
 
 def _function(name: str, section: QuerySection) -> Callable[..., Any]:
-    found = load_object(section.query)
+    try:
+        found = load_object(section.query)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
     if not callable(found):
         raise UsageError(f"{name}: {section.query} is not a function")
     return found  # type: ignore[no-any-return]
+
+
+def _trigger_s(name: str, text: str | None, frame: DataFrame) -> float | None:
+    """As Spark reads it."""
+    if text is None:
+        return None
+    try:
+        return text_interval_s(text, frame._jdf.queryExecution().analyzed())
+    except Py4JError:
+        raise UsageError(
+            f"{name}: trigger '{text}' is no duration; write '2 seconds', say"
+        ) from None
 
 
 def _spark_text(value: str | int | float | bool) -> str:

@@ -1,12 +1,13 @@
 """How late a fleet's results will be on so many cores, and what a target takes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
+from slackwater.config import FleetFile
 from slackwater.core.windows import Deadlines
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.simulate.prediction import START_S, Calibration, Prediction, predict
@@ -28,6 +29,8 @@ class Planned:
     deadlines: Deadlines
     rate: float  # events/s
     trigger_s: float | None = None
+    priority: float = 1.0
+    max_wait_s: float = 10.0
 
     def simulated(self, name: str, number: int, costs: BatchCosts) -> SimulatedQuery:
         windows = self.deadlines.closing
@@ -50,7 +53,31 @@ class Planned:
             watermark_s=delay_s,
             costs=costs,
             trigger_s=self.trigger_s,
+            priority=self.priority,
+            max_wait_s=self.max_wait_s,
+            output_mode=self.deadlines.output_mode,
         )
+
+
+def not_planned(fleet: FleetFile, own_writers: Iterable[str]) -> list[str]:
+    """What the file says and the model does not know, a line each.
+
+    Parameters
+    ----------
+    own_writers
+        Queries whose functions return a writer: what it sets is not looked at.
+    """
+    lines = ["gate = none: planned without a policy"] if fleet.gate == "none" else []
+    lines += [
+        f"{name}: its function returns a writer; planned with output mode append and no trigger"
+        for name in own_writers
+    ]
+    lines += [
+        f"{name}: planned as if it were exact; the model knows no approximate queries"
+        for name, query in fleet.queries.items()
+        if query.approximate is not None
+    ]
+    return lines
 
 
 @dataclass(frozen=True)
