@@ -72,7 +72,7 @@ class OperatorEngine:
     warm_up
         How slow code is in the beginning; None: not at all.
     forwarding
-        Whether the parts of a query on other nodes tell of their watermarks and queues.
+        Whether the parts of a query on other nodes tell of their watermarks and costs.
     seed
         Of the watermarks' arrivals.
     """
@@ -310,17 +310,15 @@ class OperatorEngine:
 
     def _metrics(self, place: int, queued: float, now_s: float) -> QueryMetrics:
         query, arrived = self._queries[place], self._known_marks[place]
-        per_row_s, backlog = float(self._work_s[place].sum()), queued
+        per_row_s = float(self._work_s[place].sum())
         if self.forwarding and place in self.downstream:
             node, there = self.downstream[place]
-            rest_s, waiting = node.outlook(there)
-            backlog += waiting * rest_s / per_row_s
-            per_row_s += rest_s
+            per_row_s += node.outlook(there)
         return QueryMetrics(
             batches=self._states[place].metrics.batches + 1,
             rows=int(self._done[place, -1]),
-            backlog_rows=backlog,
-            buffered_rows=backlog,
+            backlog_rows=queued,
+            buffered_rows=queued,
             arrival_rate=self._rate(place),
             batch_fixed_s=NO_TIME_S,
             batch_per_row_s=per_row_s,
@@ -356,10 +354,13 @@ class OperatorEngine:
             )
         )
 
-    def outlook(self, place: int) -> tuple[float, float]:
-        """For the node before: what an event still costs here, and how many wait."""
-        queued = float(self._done[place, 0] - self._done[place, -1] + self._came[place])
-        return float(self._work_s[place].sum()), queued
+    def outlook(self, place: int) -> float:
+        """For the node before: what an event still costs here.
+
+        What waits here is not told: it is worked off while the node before works, so it is no cost
+        of what is still there. Counted as one it would send most to where most waits already.
+        """
+        return float(self._work_s[place].sum())
 
 
 def least_cores(queries: Sequence[PipelineQuery]) -> int:
