@@ -49,7 +49,10 @@ class Process(Driver):
         self._operators = dict(operators)
         for name, how in self._operators.items():
             _check(label, name, how)
-        self._metrics = shlex.split(metrics)
+        try:
+            self._metrics = shlex.split(metrics)
+        except ValueError as error:
+            raise UsageError(f"{label}: the command for metrics: {error}") from None
         self.provides = frozenset(provides) | {"cpu-time"}
         self._pids: set[int] = set()
 
