@@ -13,7 +13,7 @@ ROOT = Path(slackwater.__file__).parent
 LAYERS = [
     {"core"},
     {"metrics", "progress", "terminal", "traffic"},
-    {"policies", "sampling"},
+    {"policies", "quality", "sampling"},
     {"engines", "enforce"},
     {"middleware"},
     {"workloads"},

@@ -229,6 +229,21 @@ def decide(
     write_json(json_file, result)
 
 
+@bench.command("quality-cycle")
+def quality_cycle(
+    tasks: Annotated[int, typer.Option(min=1)] = 2000,
+    workers: Annotated[int, typer.Option(min=1)] = 100,
+    repeats: Annotated[int, typer.Option(min=1)] = 50,
+    json_file: JsonFile = None,
+) -> None:
+    """How long one cycle of the quality controller takes over many tasks. No Spark."""
+    from slackwater.bench.quality_cycle import measure, table
+
+    result = measure(tasks, workers, repeats)
+    console.print(table(result))
+    write_json(json_file, result)
+
+
 @bench.command()
 def gate(
     rounds: Annotated[int, typer.Option(min=1)] = 10,

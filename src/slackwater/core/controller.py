@@ -72,18 +72,17 @@ class Controller:
         others = (q.name for q in snapshot.waiting if q.name not in admitted)
         left = tuple(islice(others, WAITING_KEPT))
         running = tuple(q.name for q in snapshot.running)
-        for admission in schedule.admissions:
-            state = states.get(admission.query)
-            if state is None:  # a policy made it up; the enforcer passes it over as well
-                continue
-            beside = tuple(name for name in states if name != admission.query)
+        # A policy may make one up; the enforcer passes it over as well.
+        known = [admission for admission in schedule.admissions if admission.query in states]
+        for admission in known[-(self.decisions.maxlen or 0) :]:
+            beside = (name for name in states if name != admission.query)
             self.decisions.append(
                 Decision(
                     at_s=snapshot.now_s,
                     query=admission.query,
                     reason=admission.reason,
-                    waited_s=state.waited_s(snapshot.now_s),
-                    waiting=(beside + left)[:WAITING_KEPT],
+                    waited_s=states[admission.query].waited_s(snapshot.now_s),
+                    waiting=(*islice(beside, WAITING_KEPT), *left)[:WAITING_KEPT],
                     running=running,
                     enforced=not self.dry_run,
                     figures=admission.figures,

@@ -2,16 +2,13 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from slackwater.core.errors import UsageError
-from slackwater.simulate import experiments
-from slackwater.simulate.experiment import Experiment, Options
+from slackwater.simulate import experiments, figures
+from slackwater.simulate.experiment import Experiment
 from slackwater.terminal import (
     JsonFile,
     ReportFolder,
@@ -41,39 +38,54 @@ def _command(experiment: Experiment) -> Callable[..., None]:
         delays: Annotated[
             str | None, typer.Option(help="Such as uniform:0:300ms,zipf:0.99:300ms.")
         ] = None,
+        arrivals: Annotated[
+            str | None,
+            typer.Option(
+                help="even, or bursts:3:5s:20s: in bursts of 3 times the mean rate, 5 s long, "
+                "every 20 s, on average, of each query for itself."
+            ),
+        ] = None,
         seconds: Annotated[
             float | None, typer.Option(min=5, help="Virtual time of a run; published: 1200.")
         ] = None,
-        repeat: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 1,
-        cores: Annotated[int, typer.Option(min=1, help="Of each node.")] = 24,
+        repeat: Annotated[
+            int | None, typer.Option(min=1, help="Runs of each, with other seeds; default: 1.")
+        ] = None,
+        cores: Annotated[int | None, typer.Option(min=1, help="Of each node; default: 24.")] = None,
         cold: Annotated[
-            bool, typer.Option("--cold/--warm", help="Start with code that is not compiled yet.")
-        ] = True,
-        seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 1,
+            bool | None,
+            typer.Option("--cold/--warm", help="Start with code that is not compiled yet."),
+        ] = None,
+        seed: Annotated[
+            int | None, typer.Option(help="The same seed gives the same result.")
+        ] = None,
         json_file: JsonFile = None,
         report: ReportFolder = None,
     ) -> None:
-        options = Options(
-            workloads=texts(workloads) if workloads else None,
-            policies=texts(policies) if policies else None,
-            queries=counts(queries) if queries else None,
-            delays=texts(delays) if delays else None,
-            seconds=seconds,
-            repeat=repeat,
-            cores=cores,
-            cold=cold,
-            seed=seed,
-        )
-        _check(options, experiment)
+        said = {
+            "workloads": texts(workloads) if workloads else None,
+            "policies": texts(policies) if policies else None,
+            "queries": counts(queries) if queries else None,
+            "delays": texts(delays) if delays else None,
+            "arrivals": arrivals,
+            "seconds": seconds,
+            "repeat": repeat,
+            "cores": cores,
+            "cold": cold,
+            "seed": seed,
+        }
+        changes = {name: value for name, value in said.items() if value is not None}
+        settings = experiment.settings(**changes)
         make_folder(report)
-        result = with_status(lambda show: experiment.run(options, show))
-        result = described(experiment, options) | result
-        console.print(rows_table(result))
+        result = with_status(lambda show: experiment.run(settings, show))
+        console.print(figures.table(result))
         write_json(json_file, result)
         if report is not None:
             from slackwater.bench.report.panels import write_panels
 
-            console.print(f"report: {write_panels(result, report)}", highlight=False, markup=False)
+            shown = figures.headings(result), figures.cells(result)
+            page = write_panels(result, *shown, report)
+            console.print(f"report: {page}", highlight=False, markup=False)
 
     return command
 
@@ -119,66 +131,3 @@ def calibrate(
     if error is not None:
         console.print(f"mean latency of held-out runs: {error:.0%} off on average")
     write_json(json_file, found)
-
-
-def described(experiment: Experiment, options: Options) -> dict[str, Any]:
-    """The head of a result."""
-    return {
-        "experiment": experiment.name,
-        "title": experiment.title,
-        "about": experiment.about,
-        "columns": experiment.columns.split(),
-        "settings": asdict(options),
-    }
-
-
-def rows_table(result: dict[str, Any]) -> Table:
-    """The rows of an experiment for people."""
-    grid = Table(title=str(result["title"]), title_justify="left")
-    for column in result["columns"]:
-        grid.add_column(_heading(column), justify="right")
-    for row in result["rows"]:
-        grid.add_row(*(_cell(column, row[column]) for column in result["columns"]))
-    return grid
-
-
-def _heading(column: str) -> str:
-    """
-    >>> _heading("memory_bytes"), _heading("p99_s"), _heading("events_per_s")
-    ('memory GB', 'p99 s', 'M events/s')
-    """
-    known = {"memory_bytes": "memory GB", "events_per_s": "M events/s", "collecting": "GC %"}
-    if column in known:
-        return known[column]
-    return f"{column[:-2]} s" if column.endswith("_s") else column.replace("_", " ")
-
-
-def _cell(column: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    scale = {"memory_bytes": 1e-9, "events_per_s": 1e-6, "collecting": 100.0}.get(column, 1.0)
-    if isinstance(value, float):
-        return f"{value * scale:.2f}" if abs(value * scale) < 1000 else f"{value * scale:.0f}"
-    return str(value)
-
-
-def _check(options: Options, experiment: Experiment) -> None:
-    """What is wrong shows at once, not after minutes."""
-    usual = Options()
-    for field in fields(Options):
-        changed = getattr(options, field.name) != getattr(usual, field.name)
-        if changed and field.name not in experiment.uses.split():
-            raise UsageError(f"{experiment.name} does not take --{field.name}")
-    from slackwater import policies
-    from slackwater.simulate.fleets import SHAPES
-    from slackwater.simulate.trial import DEFAULT
-    from slackwater.traffic import parse_delays
-
-    for workload in options.workloads or ():
-        if workload not in SHAPES:
-            raise UsageError(f"unknown workload {workload!r}; known: {', '.join(SHAPES)}")
-    for policy in options.policies or ():
-        if policy != DEFAULT:
-            policies.load(policy)
-    for delays in options.delays or ():
-        parse_delays(delays)

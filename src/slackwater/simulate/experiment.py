@@ -2,40 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from slackwater.bench.statistics import Interval, mean_interval
+from slackwater.core.errors import UsageError
+from slackwater.simulate.settings import Settings
 from slackwater.simulate.trial import Outcome, Trial, run
 
 Show = Callable[[str], None]
 Row = dict[str, Any]
 Series = dict[str, dict[float, Interval]]
-
-ALL_POLICIES = (
-    "default",
-    "round-robin",
-    "fcfs",
-    "highest-rate",
-    "streambox",
-    "klink-no-memory",
-    "klink",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a user may change; None: as the experiment has it."""
-
-    workloads: Sequence[str] | None = None
-    policies: Sequence[str] | None = None
-    queries: Sequence[int] | None = None
-    delays: Sequence[str] | None = None
-    seconds: float | None = None
-    repeat: int = 1
-    cores: int = 24
-    cold: bool = True
-    seed: int = 1
 
 
 class Experiment(ABC):
@@ -45,31 +22,50 @@ class Experiment(ABC):
     title: ClassVar[str] = ""
     about: ClassVar[str] = ""  # one or two sentences
     columns: ClassVar[str] = ""  # keys of the rows that a table shows
-    uses: ClassVar[str] = "workloads policies queries delays seconds repeat cores cold seed"
+    uses: ClassVar[str] = (
+        "workloads policies queries delays arrivals seconds repeat cores cold seed"
+    )
+    usual: ClassVar[Settings] = Settings()
+
+    def settings(self, **changes: Any) -> Settings:
+        """The usual ones with some changed."""
+        for name in changes:
+            if name not in self.uses.split():
+                raise UsageError(f"{self.name} does not take --{name}")
+        return replace(self.usual, **changes)
+
+    def run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        """The result as it goes to JSON: what was asked, ``rows`` and ``panels``."""
+        return {
+            "experiment": self.name,
+            "title": self.title,
+            "about": self.about,
+            "columns": self.columns.split(),
+            "settings": {name: getattr(settings, name) for name in self.uses.split()},
+        } | self._run(settings, show)
 
     @abstractmethod
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        """The result as it goes to JSON: ``rows`` and ``panels``."""
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        """``rows`` and ``panels``, and where the title does not fit ``title``."""
 
 
-def base_trial(options: Options, seconds: float) -> Trial:
+def base_trial(settings: Settings) -> Trial:
     """With what the experiment does not change; the beginning does not count."""
     return Trial(
         "klink",
-        seconds=seconds,
-        warmup_s=min(120.0, seconds / 2),
-        cores=options.cores,
-        cold=options.cold,
-        seed=options.seed,
+        queries=settings.queries[0],
+        arrivals=settings.arrivals,
+        seconds=settings.seconds,
+        warmup_s=min(120.0, settings.seconds / 2),
+        cores=settings.cores,
+        cold=settings.cold,
+        seed=settings.seed,
     )
 
 
-def streams(options: Options) -> dict[str, Sequence[str]]:
+def streams(settings: Settings) -> dict[str, Sequence[str]]:
     """Axes of :func:`trials`: what the queries read."""
-    return {
-        "delays": options.delays or ("uniform:0:300ms",),
-        "workload": options.workloads or ("ysb",),
-    }
+    return {"delays": settings.delays, "workload": settings.workloads}
 
 
 def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> list[Trial]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.simulator.arrivals import parse_arrivals
 from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
 
 US = 1e-6
@@ -74,15 +75,22 @@ def fleet(
     queries: int,
     *,
     delays: str = "uniform:0:300ms",
+    arrivals: str = "even",
     load: float = 1.0,
+    uneven: float = 1.0,
     seed: int = 1,
 ) -> list[PipelineQuery]:
     """So many queries, each with windows at times of its own.
 
     Parameters
     ----------
+    arrivals
+        As :func:`~slackwater.engines.simulator.arrivals.parse_arrivals` reads them.
     load
         Factor on every rate.
+    uneven
+        So many times as much does the second half of its operators cost in one query of ten, and in
+        the others so much less that all together take the same.
 
     >>> [query.name for query in fleet("ysb", 2)]
     ['ysb-0000', 'ysb-0001']
@@ -90,20 +98,37 @@ def fleet(
     if workload not in SHAPES:
         raise UsageError(f"unknown workload {workload!r}; known: {', '.join(SHAPES)}")
     shape, rng = SHAPES[workload], np.random.default_rng(seed)
+    bursts, heavy = parse_arrivals(arrivals), _heavy(queries, seed)
+    light = (queries - uneven * len(heavy)) / max(1, queries - len(heavy))
+    if light <= 0:
+        raise UsageError(f"uneven must stay below {queries / len(heavy):g}, not {uneven:g}")
     return [
         PipelineQuery(
             name=f"{workload}-{number:04d}",
-            operators=shape.operators,
+            operators=_costlier(shape.operators, uneven if number in heavy else light),
             rate=shape.rate * load,
             window_s=shape.window_s,
             slide_s=shape.slide_s,
             streams=shape.streams,
             delays=delays,
+            bursts=bursts,
             phase_s=float(rng.uniform(0.0, shape.slide_s or shape.window_s)),
             starts_s=float(rng.uniform(0.0, DEPLOYED_WITHIN_S)),
         )
         for number in range(queries)
     ]
+
+
+def _heavy(queries: int, seed: int) -> set[int]:
+    """One in ten, at least one."""
+    rng = np.random.default_rng((seed, queries))
+    return set(rng.permutation(queries)[: max(1, queries // 10)].tolist())
+
+
+def _costlier(operators: Sequence[Operator], factor: float) -> tuple[Operator, ...]:
+    half = len(operators) // 2
+    changed = (replace(each, cost_s=factor * each.cost_s) for each in operators[half:])
+    return *operators[:half], *changed
 
 
 def synthetic(

@@ -16,7 +16,7 @@ from slackwater.engines.simulator.cluster import Cluster
 from slackwater.engines.simulator.operators import Execution, OperatorEngine, Usage
 from slackwater.engines.simulator.pipeline import PipelineQuery
 from slackwater.engines.simulator.query import Result
-from slackwater.engines.simulator.sweeps import FirstArrivals
+from slackwater.engines.simulator.sweeps import first_arrivals
 from slackwater.engines.simulator.warmup import WarmUp
 from slackwater.simulate.fleets import fleet
 from slackwater.simulate.prediction import START_S
@@ -32,7 +32,9 @@ class Trial:
     workload: str = "ysb"
     queries: int = 80
     delays: str = "uniform:0:300ms"
+    arrivals: str = "even"  # or in bursts
     load: float = 1.0  # factor on every rate
+    uneven: float = 1.0  # how much costlier the second half of one query in ten is
     seconds: float = 1200.0  # of virtual time
     warmup_s: float = 120.0  # of it, not counted
     cores: int = 24  # of each node
@@ -78,7 +80,13 @@ def quantile(values: NDArray[np.float64], share: float) -> float | None:
 def run(trial: Trial) -> Outcome:
     """Simulate it."""
     queries = fleet(
-        trial.workload, trial.queries, delays=trial.delays, load=trial.load, seed=trial.seed
+        trial.workload,
+        trial.queries,
+        delays=trial.delays,
+        arrivals=trial.arrivals,
+        load=trial.load,
+        uneven=trial.uneven,
+        seed=trial.seed,
     )
     return run_fleet(trial, queries)
 
@@ -129,6 +137,6 @@ def _policy(trial: Trial) -> Policy:
 
 def _ideal_s(query: PipelineQuery) -> float:
     """Mean latency if the watermark met no queue: its delay, its arrival, an event's work."""
-    draws = FirstArrivals(query.rate, query.delays).draw(np.random.default_rng(0), 3000)
+    draws = first_arrivals(query.rate, query.delays).draw(np.random.default_rng(0), 3000)
     arrival_s = float(draws.reshape(-1, query.streams).max(axis=1).mean())
     return query.delay_s + arrival_s + float(query.work_s.sum())

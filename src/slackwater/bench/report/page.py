@@ -182,9 +182,11 @@ def _settings(settings: dict[str, Any]) -> str:
 def _plain(value: Any) -> str:
     """A setting as a reader writes it.
 
-    >>> _plain("uniform:0:300ms"), _plain(None), _plain([1, 2])
-    ('uniform:0:300ms', 'none', '[1, 2]')
+    >>> _plain("uniform:0:300ms"), _plain(None), _plain([1, 2]), _plain(("fcfs", "klink"))
+    ('uniform:0:300ms', 'none', '1, 2', 'fcfs, klink')
     """
     if value is None:
         return "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plain, value))
     return value if isinstance(value, str) else json.dumps(value, default=str)

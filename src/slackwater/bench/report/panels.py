@@ -1,6 +1,7 @@
 """Pages of experiments whose plots come with their data: lines by name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,30 @@ from slackwater.bench.report.page import assemble, write_page
 from slackwater.bench.report.painters import from_zero, paint_lines
 from slackwater.bench.report.palette import Palette
 from slackwater.bench.report.plot import Plot
+from slackwater.bench.report.table import grid
 from slackwater.bench.statistics import Interval
 
 NAN = float("nan")
 CROWDED = 30  # points of a line from which on markers would hide it
 
 
-def write_panels(result: Mapping[str, Any], folder: Path) -> Path:
-    """Write ``index.html`` with the panels of a result of ``slackwater simulate``."""
+def write_panels(
+    result: Mapping[str, Any], headings: Sequence[str], rows: Sequence[Sequence[str]], folder: Path
+) -> Path:
+    """Write ``index.html`` with the figures and the panels of a result of ``slackwater simulate``.
+
+    Parameters
+    ----------
+    headings, rows
+        The figures as texts.
+    """
     palette = Palette(name for panel in result["panels"] for name in panel["series"])
     plots = [panel_plot(panel, palette, number) for number, panel in enumerate(result["panels"])]
     text = assemble(
         title=str(result["title"]),
         lines=[str(result["about"]), *result.get("notes", ())],
         plots=plots,
+        figures=grid(headings, (_cells(row) for row in rows)),
         settings=dict(result["settings"]),
     )
     return write_page(text, folder)
@@ -66,3 +77,7 @@ def panel_plot(panel: Mapping[str, Any], palette: Palette, number: int) -> Plot:
 
 def _or_nan(value: float | None) -> float:
     return NAN if value is None else value
+
+
+def _cells(row: Sequence[str]) -> str:
+    return "".join(f"<td>{escape(text)}</td>" for text in row)

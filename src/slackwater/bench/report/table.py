@@ -1,7 +1,7 @@
 """The table of a report: a row for each policy and number of queries."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
 
 import numpy as np
@@ -38,7 +38,6 @@ def table(runs: Runs, palette: Palette) -> str:
     """
     several = len(runs.counts) > 1
     columns = (("queries",) if several else ()) + COLUMNS
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = []
     for count in runs.counts:
         policies = [policy for policy in runs.policies if runs.of(policy, count)]
@@ -46,9 +45,19 @@ def table(runs: Runs, palette: Palette) -> str:
             cells = [f"<td>{count}</td>"] if several else []
             name = f'<th scope="row">{swatch(palette[policy])} {escape(policy)}</th>'
             cells += [name, *_cells(runs, policy, policies[0], count)]
-            body.append(f"<tr>{''.join(cells)}</tr>")
-    rows = "\n".join(body)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+            body.append("".join(cells))
+    return grid(columns, body)
+
+
+def grid(columns: Iterable[str], rows: Iterable[str]) -> str:
+    """A table from its headings and from rows of ready cells.
+
+    >>> grid(["a < b"], ["<td>1</td>"]).splitlines()[1]
+    '<thead><tr><th scope="col">a &lt; b</th></tr></thead>'
+    """
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
 def _cells(runs: Runs, policy: str, first: str, count: int) -> list[str]:

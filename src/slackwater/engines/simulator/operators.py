@@ -216,7 +216,7 @@ class OperatorEngine:
         if held:
             self._sources.held_s += self._step_s
         else:
-            fresh, marks = self._sources.take(now_s, self._step_s, self._done[:, 0])
+            fresh, marks = self._sources.take(now_s, self._step_s)
             came = came + fresh
             self.arrived = [(place, mark) for place, mark in enumerate(marks) if mark is not None]
         for place, mark in self.arrived:
@@ -290,21 +290,26 @@ class OperatorEngine:
     def _tell(self, places: NDArray[np.intp]) -> None:
         now_s = self.stream_now_s
         for place in places.tolist():
-            state, query = self._states[place], self._queries[place]
+            state = self._states[place]
             queued = float(self._done[place, 0] - self._done[place, -1])
             ran = bool(self._depth[place])
             self._states[place] = QueryState(
                 state.spec,
                 "waiting" if queued > FEW else "idle",
-                now_s - queued / query.rate,
+                self._oldest_s(place, queued, now_s),
                 now_s if ran else state.admitted_s,
                 state.admissions + ran,
                 self._metrics(place, queued, now_s),
             )
 
+    def _oldest_s(self, place: int, queued: float, now_s: float) -> float:
+        """When the first of the events that wait came; a node without the source guesses."""
+        if self._segments[place].is_first:
+            return self._sources.came_s(place, float(self._done[place, -1]))
+        return now_s - queued / self._queries[place].rate
+
     def _metrics(self, place: int, queued: float, now_s: float) -> QueryMetrics:
-        query, segment = self._queries[place], self._segments[place]
-        arrived = self._known_marks[place]
+        query, arrived = self._queries[place], self._known_marks[place]
         per_row_s, backlog = float(self._work_s[place].sum()), queued
         if self.forwarding and place in self.downstream:
             node, there = self.downstream[place]
@@ -316,7 +321,7 @@ class OperatorEngine:
             rows=int(self._done[place, -1]),
             backlog_rows=backlog,
             buffered_rows=backlog,
-            arrival_rate=query.rate if segment.is_first or self.forwarding else None,
+            arrival_rate=self._rate(place),
             batch_fixed_s=NO_TIME_S,
             batch_per_row_s=per_row_s,
             batch_empty_s=NO_TIME_S,
@@ -330,6 +335,12 @@ class OperatorEngine:
             state_rows=query.rows_out,
             state_bytes=int(query.state_bytes),
         )
+
+    def _rate(self, place: int) -> float | None:
+        """That the source sees; other nodes are told no more than the mean."""
+        if self._segments[place].is_first:
+            return float(self._sources.rate_seen[place])
+        return self._queries[place].rate if self.forwarding else None
 
     def _operators(self, place: int) -> tuple[OperatorMetrics, ...]:
         query, segment = self._queries[place], self._segments[place]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.simulator.arrivals import Bursts
 from slackwater.engines.simulator.windowed import WindowedQuery
 from slackwater.traffic import parse_delays
 
@@ -31,6 +32,8 @@ class PipelineQuery(WindowedQuery):
     rate, delays
         Events per second, and their network delays as :func:`slackwater.traffic.parse_delays`
         reads them.
+    bursts
+        Where events do not come evenly: its own, at other times than other queries'.
     streams
         Inputs that a join brings together: a window is complete when the last of them says so.
     starts_s
@@ -44,6 +47,7 @@ class PipelineQuery(WindowedQuery):
     operators: tuple[Operator, ...]
     rate: float = 10_000.0
     delays: str = "uniform:0:300ms"
+    bursts: Bursts | None = None
     streams: int = 1
     starts_s: float = 0.0
     event_bytes: float = 1000.0
@@ -83,7 +87,7 @@ class PipelineQuery(WindowedQuery):
         found: NDArray[np.float64] = self.reach * [each.blocked_s for each in self.operators]
         return found
 
-    @property
+    @cached_property
     def window_selectivity(self) -> float:
         """Rows of a result for one event of its window."""
         reaching = self.rate * self.window.slide_s * float(self.reach[-1])

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slackwater.engines.simulator.arrivals import SEEN_S, Arrivals, Feed
 from slackwater.engines.simulator.flow import Floats
 from slackwater.engines.simulator.pipeline import Segment
-from slackwater.engines.simulator.sweeps import FirstArrivals
+from slackwater.engines.simulator.sweeps import first_arrivals
 
 
 @dataclass(slots=True)
@@ -33,11 +34,15 @@ class Sources:
     def __init__(self, segments: Sequence[Segment], began_s: float, seed: int) -> None:
         self._queries = [segment.query for segment in segments]
         self._rng = np.random.default_rng(seed)
-        self._rate = np.array([query.rate for query in self._queries])
         starts_s = [s.query.starts_s if s.is_first else math.inf for s in segments]
         self._starts_s = began_s + np.array(starts_s)
-        arrivals = {(q.rate, q.delays): FirstArrivals(q.rate, q.delays) for q in self._queries}
-        self._arrivals = [arrivals[query.rate, query.delays] for query in self._queries]
+        feeds = zip(self._queries, self._starts_s.tolist(), strict=True)
+        self._arrivals = Arrivals([Feed(q.rate, at_s, q.bursts) for q, at_s in feeds], seed)
+        self._total = np.zeros(len(segments))
+        self.rate_seen = np.array([query.rate for query in self._queries])  # lately
+        # In bursts and between them the first event past a window's end is taken to come as at the
+        # mean rate: a difference of milliseconds.
+        self._firsts = [first_arrivals(query.rate, query.delays) for query in self._queries]
         self._next_end_s = [
             q.window.next_end(began_s + q.starts_s + q.delay_s) for q in self._queries
         ]
@@ -48,25 +53,32 @@ class Sources:
         self.held_s = 0.0  # for how long they were held back so far
         self._ended_s: list[float | None] = [None] * len(segments)  # on the clock, the next ends
 
-    def take(self, now_s: float, step_s: float, before: Floats) -> tuple[Floats, list[Mark | None]]:
-        """What comes within a step: events, and where there is one a watermark.
-
-        ``before`` are the events that have come so far.
-        """
+    def take(self, now_s: float, step_s: float) -> tuple[Floats, list[Mark | None]]:
+        """What comes within a step: events, and where there is one a watermark."""
         until_s = now_s + step_s - self.held_s
-        came: Floats = self._rate * np.clip(until_s - self._starts_s, 0.0, step_s)
+        before, self._total = self._total, self._arrivals.total(until_s)
+        came: Floats = self._total - before
+        self._measure(came / step_s, until_s - step_s, step_s)
         for place, end_s in enumerate(self._next_end_s):
             if end_s <= until_s and self._ended_s[place] is None:
                 self._ended_s[place] = end_s + self.held_s
         marks: list[Mark | None] = [None] * len(self._queries)
         for place in [p for p, at_s in enumerate(self._sweep_s) if at_s <= until_s]:
-            total = float(before[place] + came[place])
-            marks[place] = self._sweep(place, total, until_s)
+            rate = float(came[place]) / step_s
+            marks[place] = self._sweep(place, rate, until_s)
         return came, marks
 
-    def _sweep(self, place: int, total: float, until_s: float) -> Mark:
+    def came_s(self, place: int, position: float) -> float:
+        """When so many events had come, in the time of the streams."""
+        return self._arrivals.came_s(place, position)
+
+    def _measure(self, rates: Floats, from_s: float, step_s: float) -> None:
+        weight = np.where(self._starts_s <= from_s, -math.expm1(-step_s / SEEN_S), 0.0)
+        self.rate_seen += weight * (rates - self.rate_seen)
+
+    def _sweep(self, place: int, rate: float, until_s: float) -> Mark:
         end_s, came_s = self._next_end_s[place], self._sweep_s[place]
-        position = total - float(self._rate[place]) * (until_s - came_s)
+        position = float(self._total[place]) - rate * (until_s - came_s)
         ended_s = self._ended_s[place]
         assert ended_s is not None, "a window's watermark came before its end"
         self._next_end_s[place] = self._queries[place].window.next_end(end_s)
@@ -77,5 +89,5 @@ class Sources:
     def _draw(self, place: int) -> float:
         """When the next window's watermark arrives, in the time of its stream."""
         query = self._queries[place]
-        delays = self._arrivals[place].draw(self._rng, query.streams)
+        delays = self._firsts[place].draw(self._rng, query.streams)
         return self._next_end_s[place] + query.delay_s + float(delays.max())

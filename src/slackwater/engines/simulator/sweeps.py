@@ -1,5 +1,7 @@
 """When the first event past a window's end arrives, drawn from its distribution."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,3 +37,9 @@ class FirstArrivals:
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many of them, in seconds."""
         return np.interp(rng.random(size), self._chance, self._times)
+
+
+@lru_cache(maxsize=64)
+def first_arrivals(rate: float, delays: str) -> FirstArrivals:
+    """The same for all queries that are alike in this."""
+    return FirstArrivals(rate, delays)

@@ -77,8 +77,8 @@ class RowFilter:
     def _plan(self, rows: DataFrame) -> str:
         """The plan's lists, as SQL."""
         text = f"reflect('java.lang.System', 'getProperty', '{self._property}')"
-        subquery = f"(SELECT {text} FROM VALUES (1) AS t(x))"
-        return f"from_json({subquery}, 'array<array<double>>')"
+        parsed = f"from_json({text}, 'array<array<double>>')"
+        return f"(SELECT {parsed} FROM VALUES (1) AS t(x))"
 
     def _by_substream(self, values: str, before_end: Column) -> Column:
         """Of a list with a value for each sub-stream, counted back from an end, the row's."""

@@ -4,7 +4,8 @@ from typing import Any
 
 from slackwater.bench.estimators import measure
 from slackwater.bench.statistics import Interval
-from slackwater.simulate.experiment import Experiment, Options, Show, panel
+from slackwater.simulate.experiment import Experiment, Show, panel
+from slackwater.simulate.settings import Settings
 
 
 class Estimators(Experiment):
@@ -15,10 +16,11 @@ class Estimators(Experiment):
     about = "Share of sweeping watermarks within the predicted interval, for f = 90, 95 and 99 %."
     columns = "delays estimator confidence coverage coverage_low coverage_high width_s"
     uses = "delays seed"
+    usual = Settings(delays=("uniform:0:300ms", "zipf:0.99:300ms"))
 
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        delays = list(options.delays or ("uniform:0:300ms", "zipf:0.99:300ms"))
-        found = measure(2000, 1000.0, delays, (0.9, 0.95, 0.99), options.seed, show)
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        delays = list(settings.delays)
+        found = measure(2000, 1000.0, delays, (0.9, 0.95, 0.99), settings.seed, show)
         panels = []
         for setting in dict.fromkeys(row["delays"] for row in found["rows"]):
             series: dict[str, dict[float, Interval]] = {}

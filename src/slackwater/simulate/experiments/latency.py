@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.simulate.experiment import (
-    ALL_POLICIES,
     Experiment,
-    Options,
     Row,
     Show,
     base_trial,
@@ -19,6 +17,7 @@ from slackwater.simulate.experiment import (
     streams,
     trials,
 )
+from slackwater.simulate.settings import Settings
 from slackwater.simulate.trial import Outcome, Trial
 
 LEVELS = np.linspace(0.0, 1.0, 101)
@@ -37,16 +36,16 @@ class Latency(Experiment):
         "workload delays policy queries mean_s p50_s "
         "p99_s slowdown events_per_s memory_bytes collecting windows"
     )
+    usual = Settings(queries=(1, 20, 40, 60, 70, 80))
 
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        counts = options.queries or (1, 20, 40, 60, 70, 80)
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
         done = run_all(
             trials(
-                base_trial(options, options.seconds or 300.0),
-                options.repeat,
-                queries=counts,
-                policy=options.policies or ALL_POLICIES,
-                **streams(options),
+                base_trial(settings),
+                settings.repeat,
+                queries=settings.queries,
+                policy=settings.policies,
+                **streams(settings),
             ),
             show,
         )

@@ -7,7 +7,6 @@ from typing import Any
 from slackwater.engines.simulator.operators import Execution
 from slackwater.simulate.experiment import (
     Experiment,
-    Options,
     Show,
     base_trial,
     panel,
@@ -17,6 +16,7 @@ from slackwater.simulate.experiment import (
     trials,
 )
 from slackwater.simulate.fleets import synthetic
+from slackwater.simulate.settings import Settings
 from slackwater.simulate.trial import Outcome, Trial, run_fleet
 
 QUERIES, CORES = 20, 4
@@ -42,13 +42,12 @@ class Levels(Experiment):
     )
     columns = "blocking level load mean_s p99_s events_per_s busy_cores windows"
     uses = "policies seconds repeat seed"
+    usual = Settings(policies=("queue-size",), queries=(QUERIES,), seconds=120.0, cores=CORES)
 
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        policy = (options.policies or ("queue-size",))[0]
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        policy = settings.policies[0]
         base = replace(
-            base_trial(options, options.seconds or 120.0),
-            queries=QUERIES,
-            cores=CORES,
+            base_trial(settings),
             workload="synthetic",
             cold=False,
         )
@@ -57,7 +56,7 @@ class Levels(Experiment):
             for name, execution, cycle_s in LEVELS:
                 plain = "default" if execution == "threads" else policy
                 arm = replace(base, policy=plain, cycle_s=cycle_s)
-                wanted = trials(arm, options.repeat, load=LOADS)
+                wanted = trials(arm, settings.repeat, load=LOADS)
                 done = run_all(wanted, show, partial(_run, execution, blocking))
                 extra = {"level": name, "blocking": blocking}
                 found += [row | extra for row in rows(done)]

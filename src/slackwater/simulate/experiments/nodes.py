@@ -6,7 +6,6 @@ from typing import Any
 from slackwater.core.errors import UsageError
 from slackwater.simulate.experiment import (
     Experiment,
-    Options,
     Show,
     base_trial,
     latency_series,
@@ -15,9 +14,12 @@ from slackwater.simulate.experiment import (
     run_all,
     trials,
 )
+from slackwater.simulate.settings import Settings
 from slackwater.simulate.trial import Trial
 
 COUNTS = (1, 2, 4, 8)
+FEW = (2, 8)  # nodes of the uneven fleet
+UNEVEN, NEARLY_FULL = 4.0, 1.2  # how costly, and the factor on rates: 95 % of the cores
 LOCAL = "klink, forwarding off"
 
 
@@ -28,44 +30,54 @@ class Nodes(Experiment):
     title = "One to eight nodes"
     about = (
         "Every query is split over two nodes. Once with as many queries a node (the load of each "
-        "node stays), once with the same queries on more and more nodes (as published)."
+        "node stays), once with the same queries on more and more nodes (as published), once "
+        "uneven: warm, cores 95 % busy, one query of ten four times as costly on its second node."
     )
     columns = "load nodes queries policy mean_s p99_s events_per_s windows"
-    uses = "policies queries seconds repeat cores cold seed"
+    uses = "policies queries arrivals seconds repeat cores cold seed"
+    usual = Settings(policies=("default", "fcfs", "round-robin", "klink"), seconds=600.0)
 
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        chosen = options.policies or ("default", "fcfs", "round-robin", "klink")
-        each = (options.queries or (80,))[0]
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        each = settings.queries[0]
         if each < max(COUNTS):
             raise UsageError(f"nodes needs at least {max(COUNTS)} queries, not {each}")
-        seconds = options.seconds or 300.0
-        # Queues that a cold start has left must be gone before differences count.
-        base = replace(base_trial(options, seconds), warmup_s=0.6 * seconds)
-        grown = [replace(t, queries=each * t.nodes) for t in _trials(base, options, chosen, COUNTS)]
-        fixed = [replace(t, queries=each) for t in _trials(base, options, chosen, COUNTS[1:])]
-        done_grown, done_fixed = run_all(grown, show), run_all(fixed, show)
-        same = [pair for pair in done_grown if pair[0].nodes == 1]
+        base = base_trial(settings)
+        hard = replace(base, uneven=UNEVEN, load=NEARLY_FULL, cold=False)
+        wanted = {
+            "grows": _each(each, _trials(base, settings, COUNTS)),
+            "stays": _trials(base, settings, COUNTS[1:]),
+            "uneven": _each(each, _trials(hard, settings, FEW)),
+        }
+        done = {load: run_all(some, show) for load, some in wanted.items()}
+        alone = [pair for pair in done["grows"] if pair[0].nodes == 1]
+        titles = (f"{each} queries a node", f"{each} queries in all", "An uneven fleet")
         panels = [
             panel(
-                f"{each} queries a node" if growing else f"{each} queries in all",
+                title,
                 "Mean latency; forwarding off: no node knows the rest of its queries.",
                 "nodes",
                 "mean latency, s",
-                latency_series(done, _name, lambda trial: trial.nodes),
+                latency_series(
+                    alone + some if load == "stays" else some, _name, lambda trial: trial.nodes
+                ),
             )
-            for growing, done in ((True, done_grown), (False, same + done_fixed))
+            for title, (load, some) in zip(titles, done.items(), strict=True)
         ]
-        found = [row | {"load": "grows"} for row in rows(done_grown)]
-        found += [row | {"load": "stays"} for row in rows(done_fixed)]
+        found = [row | {"load": load} for load, some in done.items() for row in rows(some)]
         for row in found:
             row["policy"] = row["policy"] if row["forwarding"] else LOCAL
         return {"rows": found, "panels": panels}
 
 
-def _trials(base: Trial, options: Options, policies: Any, counts: tuple[int, ...]) -> list[Trial]:
-    every = trials(base, options.repeat, policy=policies, nodes=counts)
-    local = trials(replace(base, forwarding=False), options.repeat, policy=("klink",), nodes=counts)
-    return every + [trial for trial in local if trial.nodes > 1 and "klink" in policies]
+def _trials(base: Trial, settings: Settings, counts: tuple[int, ...]) -> list[Trial]:
+    every = trials(base, settings.repeat, policy=settings.policies, nodes=counts)
+    deaf = replace(base, policy="klink", forwarding=False)
+    local = trials(deaf, settings.repeat, nodes=counts) if "klink" in settings.policies else []
+    return every + [trial for trial in local if trial.nodes > 1]
+
+
+def _each(queries: int, found: list[Trial]) -> list[Trial]:
+    return [replace(trial, queries=queries * trial.nodes) for trial in found]
 
 
 def _name(trial: Trial) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 from slackwater.engines.simulator.operators import Usage
 from slackwater.simulate.experiment import (
     Experiment,
-    Options,
     Show,
     base_trial,
     panel,
@@ -18,6 +17,7 @@ from slackwater.simulate.experiment import (
     streams,
     trials,
 )
+from slackwater.simulate.settings import Settings
 
 POINTS = 200  # of a line
 
@@ -29,17 +29,18 @@ class Resources(Experiment):
     title = "Memory and CPU over time"
     about = "From the start of the engine on, at 60 and 80 queries: memory, cores, collections."
     columns = "workload policy queries mean_s p99_s memory_bytes busy_cores collecting"
-    uses = "workloads policies queries delays seconds cores cold seed"
+    uses = "workloads policies queries delays arrivals seconds cores cold seed"
+    usual = Settings(queries=(60, 80), policies=("default", "fcfs", "klink-no-memory", "klink"))
 
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        base = replace(base_trial(options, options.seconds or 300.0), warmup_s=0.0)
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        base = replace(base_trial(settings), warmup_s=0.0)
         done = run_all(
             trials(
                 base,
                 1,
-                policy=options.policies or ("default", "fcfs", "klink-no-memory", "klink"),
-                queries=options.queries or (60, 80),
-                **streams(options),
+                policy=settings.policies,
+                queries=settings.queries,
+                **streams(settings),
             ),
             show,
         )

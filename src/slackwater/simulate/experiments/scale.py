@@ -5,7 +5,6 @@ from typing import Any
 
 from slackwater.simulate.experiment import (
     Experiment,
-    Options,
     Show,
     base_trial,
     panel,
@@ -15,6 +14,7 @@ from slackwater.simulate.experiment import (
     trials,
 )
 from slackwater.simulate.fleets import DEPLOYED_WITHIN_S
+from slackwater.simulate.settings import Settings
 
 QUERIES_A_NODE = 50  # of 24 cores
 
@@ -26,21 +26,19 @@ class Scale(Experiment):
     title = "10,000 queries on 200 nodes"
     about = "50 queries a node at 1.6 times their usual rate, so that cores are as busy as with 80."
     columns = "queries nodes policy mean_s p99_s events_per_s windows took_s"
-    uses = "policies queries seconds repeat cores cold seed"
+    uses = "policies queries arrivals seconds repeat cores cold seed"
+    usual = Settings(policies=("default", "fcfs", "klink"), queries=(10_000,), seconds=32.0)
 
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        queries = (options.queries or (10_000,))[0]
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        queries = settings.queries[0]
         nodes = max(2, queries // QUERIES_A_NODE)
-        seconds = options.seconds or 32.0
         base = replace(
-            base_trial(options, seconds),
-            queries=queries,
+            base_trial(settings),
             nodes=nodes,
             load=1.6,
-            warmup_s=min(DEPLOYED_WITHIN_S, seconds / 2),
+            warmup_s=min(DEPLOYED_WITHIN_S, settings.seconds / 2),
         )
-        chosen = options.policies or ("default", "fcfs", "klink")
-        done = run_all(trials(base, options.repeat, policy=chosen), show)
+        done = run_all(trials(base, settings.repeat, policy=settings.policies), show)
         found = rows(done)
         series = {
             label: row_series(found, key, lambda row: row["policy"], lambda row: row["queries"])

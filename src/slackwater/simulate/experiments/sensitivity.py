@@ -5,7 +5,6 @@ from typing import Any
 
 from slackwater.simulate.experiment import (
     Experiment,
-    Options,
     Show,
     base_trial,
     latency_series,
@@ -14,6 +13,7 @@ from slackwater.simulate.experiment import (
     run_all,
     trials,
 )
+from slackwater.simulate.settings import Settings
 from slackwater.simulate.trial import Trial
 
 BOUNDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # b
@@ -28,11 +28,10 @@ class Sensitivity(Experiment):
     title = "Sensitivity to b, r and h"
     about = "Klink at the largest number of queries with one of its parameters changed."
     columns = "parameter value mean_s p99_s events_per_s memory_bytes windows"
-    uses = "queries seconds repeat cores cold seed"
+    uses = "queries arrivals seconds repeat cores cold seed"
 
-    def run(self, options: Options, show: Show) -> dict[str, Any]:
-        queries = (options.queries or (80,))[0]
-        base = replace(base_trial(options, options.seconds or 240.0), queries=queries)
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        base = base_trial(settings)
         varied = {
             "b": [replace(base, parameters={"memory_bound": b}) for b in BOUNDS],
             "r": [replace(base, cycle_s=r) for r in CYCLES_S],
@@ -40,7 +39,7 @@ class Sensitivity(Experiment):
         }
         found, panels = [], []
         for (letter, wanted), label in zip(varied.items(), _LABELS, strict=True):
-            seeded = [each for trial in wanted for each in trials(trial, options.repeat)]
+            seeded = [each for trial in wanted for each in trials(trial, settings.repeat)]
             done = run_all(seeded, lambda line, letter=letter: show(f"{letter}: {line}"))  # type: ignore[misc]
             series = latency_series(done, lambda _: "klink", _place)
             panels.append(panel(f"Sensitivity to {letter}", "", label, "mean latency, s", series))

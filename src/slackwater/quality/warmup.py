@@ -1,0 +1,67 @@
+"""Instances that have just come to a worker: they are given time, and do not go back at once."""
+
+from dataclasses import dataclass
+
+from slackwater.core.errors import UsageError
+
+Key = tuple[str, int]  # an instance: its task and its number
+
+
+@dataclass
+class _Arrival:
+    since_s: float
+    origin: str | None  # the worker it left; None: it is new
+    warm: bool = False
+
+
+class WarmUps:
+    """Remembers who came when, and from where.
+
+    Parameters
+    ----------
+    limit_s
+        Of a warm-up: after this an instance is like any other, whatever it has reached.
+    stay_s
+        For so long an instance does not go back to where it was moved away from.
+
+    Examples
+    --------
+    >>> coming = WarmUps(limit_s=60, stay_s=300)
+    >>> coming.begin(("sink", 0), 0.0, origin="w1")
+    >>> coming.warming(30.0), coming.barred(("sink", 0), 100.0)
+    ({('sink', 0)}, 'w1')
+    >>> coming.reached(("sink", 0))
+    >>> coming.warming(30.0), coming.barred(("sink", 0), 301.0)
+    (set(), None)
+    """
+
+    def __init__(self, limit_s: float = 60.0, stay_s: float = 300.0) -> None:
+        if not limit_s > 0 or not stay_s >= 0:
+            raise UsageError("a warm-up needs limit_s > 0 and stay_s >= 0")
+        self.limit_s = limit_s
+        self.stay_s = stay_s
+        self._arrivals: dict[Key, _Arrival] = {}
+
+    def begin(self, key: Key, now_s: float, origin: str | None = None) -> None:
+        """An instance starts on a worker that it was not on before."""
+        self._arrivals[key] = _Arrival(now_s, origin)
+
+    def reached(self, key: Key) -> None:
+        """It has come to its minimum accuracy."""
+        if key in self._arrivals:
+            self._arrivals[key].warm = True
+
+    def warming(self, now_s: float) -> set[Key]:
+        """Those that are not warm yet."""
+        return {
+            key
+            for key, arrival in self._arrivals.items()
+            if not arrival.warm and now_s < arrival.since_s + self.limit_s
+        }
+
+    def barred(self, key: Key, now_s: float) -> str | None:
+        """The worker that an instance must not return to yet."""
+        arrival = self._arrivals.get(key)
+        if arrival is None or now_s >= arrival.since_s + self.stay_s:
+            return None
+        return arrival.origin

@@ -1,0 +1,50 @@
+"""The rows of an experiment as texts, for the terminal and for the page."""
+
+from typing import Any
+
+from rich.table import Table
+
+_HEADINGS = {"memory_bytes": "memory GB", "events_per_s": "M events/s", "collecting": "GC %"}
+_SCALES = {"memory_bytes": 1e-9, "events_per_s": 1e-6, "collecting": 100.0}
+
+
+def headings(result: dict[str, Any]) -> list[str]:
+    """
+    >>> headings({"columns": ["policy", "memory_bytes", "p99_s", "busy_cores"]})
+    ['policy', 'memory GB', 'p99 s', 'busy cores']
+    """
+    return [_heading(column) for column in result["columns"]]
+
+
+def cells(result: dict[str, Any]) -> list[list[str]]:
+    """
+    >>> cells({"columns": ["mean_s", "memory_bytes"], "rows": [{"mean_s": 1, "memory_bytes": 2e9}]})
+    [['1', '2.00']]
+    """
+    columns = result["columns"]
+    return [[_cell(column, row[column]) for column in columns] for row in result["rows"]]
+
+
+def table(result: dict[str, Any]) -> Table:
+    """For the terminal."""
+    grid = Table(title=str(result["title"]), title_justify="left")
+    for heading in headings(result):
+        grid.add_column(heading, justify="right")
+    for row in cells(result):
+        grid.add_row(*row)
+    return grid
+
+
+def _heading(column: str) -> str:
+    if column in _HEADINGS:
+        return _HEADINGS[column]
+    return f"{column[:-2]} s" if column.endswith("_s") else column.replace("_", " ")
+
+
+def _cell(column: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    shown = value * _SCALES.get(column, 1.0)
+    return f"{shown:.2f}" if abs(shown) < 1000 else f"{shown:.0f}"
