@@ -5,5 +5,6 @@ from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.kafka_source import kafka_topic
 from slackwater.engines.spark.redis_source import redis_stream
 from slackwater.engines.spark.session import session
+from slackwater.engines.spark.shed_filter import sheddable
 
-__all__ = ["Fleet", "feed", "kafka_topic", "redis_stream", "session"]
+__all__ = ["Fleet", "feed", "kafka_topic", "redis_stream", "session", "sheddable"]

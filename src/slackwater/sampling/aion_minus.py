@@ -13,6 +13,7 @@ class AionMinus(Sampler):
     """The sample is as large as Aion's, taken from all rows of the window."""
 
     name: ClassVar[str] = "aion-minus"
+    waits_for_all: ClassVar[bool] = True
 
     def _plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> CellPlan:
         rate = 1 / (1 + monitor.room)

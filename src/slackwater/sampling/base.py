@@ -6,7 +6,7 @@ from typing import ClassVar
 from slackwater.core.errors import UsageError
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.monitor import Monitor
-from slackwater.sampling.plan import CellPlan, Plan
+from slackwater.sampling.plan import NO_NUMBER, CellPlan, Plan
 from slackwater.sampling.promise import Promise
 
 
@@ -24,6 +24,7 @@ class Sampler(ABC):
     """
 
     name: ClassVar[str] = ""  # as users write it
+    waits_for_all: ClassVar[bool] = False  # or else its results are wrong
     MAX_WAIT_S: ClassVar[float] = 30.0
 
     def __init__(self, first_wait_s: float = 2.0, max_wait_s: float = MAX_WAIT_S) -> None:
@@ -35,7 +36,7 @@ class Sampler(ABC):
     def plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> Plan:
         """For the next cells."""
         safe_s = max(self.first_wait_s, min(self.max_wait_s, 1.5 * monitor.delays.largest_s))
-        cell = CellPlan(wait_us=_us(safe_s))
+        cell = CellPlan(wait_us=_us(safe_s), usual=NO_NUMBER)
         if monitor.known:
             cell = self._plan(monitor, promise, grid)
         return Plan(grid, cell, _us(safe_s))

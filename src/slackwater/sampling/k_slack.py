@@ -19,6 +19,7 @@ class KSlack(Sampler):
     """
 
     name: ClassVar[str] = "k-slack"
+    waits_for_all: ClassVar[bool] = True
 
     def _plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> CellPlan:
         return CellPlan(wait_us=self._largest_delay_us(monitor))

@@ -6,6 +6,7 @@ from typing import Any
 from slackwater.sampling.grid import Grid
 
 ANY_NUMBER = (0.0, 1e18)
+NO_NUMBER = (1e18, 0.0)  # for windows of which nothing can be promised
 
 
 @dataclass(frozen=True)

@@ -300,15 +300,11 @@ def test_any_source_with_arrival_times_is_sampled_by_a_filter(spark: SparkSessio
 
 
 @pytest.mark.spark
-def test_waiting_beyond_the_slide_needs_a_source_of_ours(spark: SparkSession) -> None:
+def test_waiting_beyond_half_the_slide_needs_a_source_of_ours(spark: SparkSession) -> None:
     frame = spark.readStream.format("rate").load().withColumn("seen", F.col("timestamp"))
+    wanted = {"time": "timestamp", "window": "1 second", "aggregates": {"n": "count()"}}
     with Fleet(spark, "spark") as fleet:
-        fleet.approximate(
-            frame,
-            time="timestamp",
-            window="1 second",
-            aggregates={"n": "count()"},
-            arrival="seen",
-            sampler="k-slack",
-        )
-        assert fleet.planners[0].sampler.max_wait_s == 1.0
+        fleet.approximate(frame, arrival="seen", **wanted)
+        assert fleet.planners[0].sampler.max_wait_s == 0.5
+        with pytest.raises(UsageError, match="'k-slack' waits for all rows"):
+            fleet.approximate(frame, arrival="seen", sampler="k-slack", **wanted)

@@ -63,9 +63,7 @@ def approximate(
     else:
         filtering = RowFilter(name, grid, df.sparkSession)
         marked, write = filtering.sampled(marked, time, arrival), filtering.write
-    longest_s = grid.slide_us / 1e6 if arrival is not None else Sampler.MAX_WAIT_S
-    chosen = sampling.load(sampler, max_wait_s=longest_s, first_wait_s=min(2.0, longest_s))
-    planner = Planner(name, write, chosen, promise, grid)
+    planner = Planner(name, write, _sampler(sampler, grid, arrival), promise, grid)
     finishing = Finishing(("window", *by), wanted, promise)
     results = _query(marked, time, tuple(by), grid, finishing, name)
     return Approximation(results, planner, keeps_open=arrival is not None)
@@ -143,6 +141,20 @@ def _check(
         )
     if arrival is not None and SAMPLE in df.columns:
         raise UsageError(f"arrival={arrival!r} is for sources that do not sample; leave it out")
+
+
+def _sampler(name: str, grid: Grid, arrival: str | None) -> Sampler:
+    if arrival is None:
+        return sampling.load(name)
+    # A gate keeps a window open by letting no batch begin, so some time must be left for them.
+    longest_s = grid.slide_us / 2e6
+    chosen = sampling.load(name, max_wait_s=longest_s, first_wait_s=min(2.0, longest_s))
+    if chosen.waits_for_all:
+        raise UsageError(
+            f"sampler {name!r} waits for all rows, which only a source of ours can do "
+            "(sampled=True); with arrival=... use 'aion'"
+        )
+    return chosen
 
 
 def _plan_path(df: DataFrame) -> Path:

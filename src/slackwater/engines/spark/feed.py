@@ -4,7 +4,8 @@ An offset is ``{"t": arrival time in microseconds, "n": rows arrived up to then}
 between two offsets are those that arrive after the first and up to the second, so they follow
 from the options alone. The backlog in rows is the ``n`` of the latest offset less that of the
 end offset in Spark's progress. Where rows are sampled, an offset has also a ledger, ``"s"``: its
-ceiling withholds rows for a later batch, and its plans say which rows are kept.
+ceiling withholds rows for a later batch, and its plans say which rows are kept. Where rows are
+shed, it has the probabilities with which they were kept, ``"k"``.
 """
 
 import json
@@ -35,7 +36,16 @@ from slackwater.engines.spark.sampled_rows import (
     sample_column,
     weigh,
 )
+from slackwater.engines.spark.shed_rows import (
+    Shedding,
+    kept_by_content,
+    kept_by_number,
+    new_shed_path,
+    read_rates,
+    row_luck,
+)
 from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
+from slackwater.quality.rates import EVERYTHING, KeepRates
 from slackwater.sampling.ledger import Ledger, chances
 from slackwater.traffic import Arrivals, Reach, Timeline, Traffic
 
@@ -62,6 +72,9 @@ def feed(
     arrival: bool = False,
     gaps: str = Traffic.gaps,
     sampled: bool = False,
+    sheddable: bool = False,
+    shed_by: Sequence[str] = (),
+    spare: str | None = None,
 ) -> DataFrame:
     """A streaming DataFrame of seeded traffic.
 
@@ -85,6 +98,13 @@ def feed(
     sampled
         Whether the feed is for :meth:`Fleet.approximate`: rows then carry the column ``sample``,
         which must be kept up to there.
+    sheddable
+        Whether rows may be dropped when input outgrows the machines: for queries that are started
+        with a ``min_accuracy``.
+    shed_by
+        Columns: rows with the same values there are kept or dropped together.
+    spare
+        ``column comparison value``, as ``amount >= 100``: such rows are dropped last.
 
     Raises
     ------
@@ -108,6 +128,8 @@ def feed(
         knob=None if knob is None else str(Path(knob).absolute()),
         arrival=arrival,
         plan=new_plan_path() if sampled else None,
+        shed=new_shed_path() if sheddable or shed_by or spare else None,
+        shedding=Shedding(tuple(shed_by), spare),
     )
     return load_feed(spark, options)
 
@@ -115,6 +137,7 @@ def feed(
 def load_feed(spark: SparkSession, options: FeedOptions) -> DataFrame:
     """The streaming DataFrame of a feed whose options are put together already."""
     options.payload()
+    options.shedding.check(_columns(options))
     use_this_interpreter(spark)
     spark.dataSource.register(FeedSource)
     return spark.readStream.format(FORMAT).options(**options.texts()).load()
@@ -146,6 +169,7 @@ class FeedPartition(InputPartition):
     after: Reach
     until: Reach
     ledger: Ledger | None = None
+    keep: KeepRates = EVERYTHING
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -175,7 +199,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if rows is not None and until_us > start["t"]:
             until_us = self._timeline.cut(start["t"], until_us, rows)
-        end = self._offset(until_us) | self._sampling(start, until_us)
+        end = self._offset(until_us) | self._sampling(start, until_us) | self._keeping()
         handed_out = self._timeline.handed_out
         return end if handed_out(_reach(end)) > handed_out(_reach(start)) else start
 
@@ -190,7 +214,8 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         count = self._timeline.handed_out
         everyone = range(self._timeline.partitions)
         busy = [p for p in everyone if len(everyone) == 1 or count(until, p) > count(after, p)]
-        return [FeedPartition(p, after, until, ledger) for p in busy or [0]]
+        keep = KeepRates.of_numbers(end.get("k"))
+        return [FeedPartition(p, after, until, ledger, keep) for p in busy or [0]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FeedPartition)
@@ -208,6 +233,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         sample = None
         if self._options.plan is not None:
             arrivals, sample = self._sample(partition, arrivals)
+        seed, shedding = self._options.traffic.seed, self._options.shedding
+        place, keep = partition.partition, partition.keep
+        if keep.sheds and not shedding.looks_at_rows:  # those that are dropped are never made
+            arrivals = arrivals.part(kept_by_number(keep, seed, place, arrivals.index))
         payload = self._options.payload()
         columns = payload.columns(partition.partition, arrivals.index)
         columns[payload.event_time] = _timestamps(arrivals.event_us)
@@ -215,7 +244,11 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             columns["arrival_time"] = _timestamps(arrivals.arrival_us)
         if sample is not None:
             columns[SAMPLE] = sample.cast(schema.field(SAMPLE).type)
-        return pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
+        made = pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
+        if keep.sheds and shedding.looks_at_rows:
+            luck = row_luck(seed, place, arrivals.index)
+            made = made.take(pa.array(kept_by_content(keep, shedding, made, luck)))
+        return made
 
     def _sample(self, partition: FeedPartition, arrivals: Arrivals) -> tuple[Arrivals, pa.Array]:
         """The rows that are kept, and their column ``sample``; the others are never made."""
@@ -246,6 +279,11 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ledger = next_ledger(self._options.plan, _ledger(start), until_us)
         return {} if ledger is None else {"s": ledger.to_json()}
 
+    def _keeping(self) -> Offset:
+        """How much the micro-batch keeps, if it sheds: in the offset, so that a replay does too."""
+        rates = read_rates(self._options.shed)
+        return {"k": rates.numbers} if rates.sheds else {}
+
     def _check(self, offset: Offset) -> None:
         """Refuse a checkpoint of other traffic: its rows could not be replayed."""
         if not self._checked and self._timeline.count(offset["t"]) != offset["n"]:
@@ -254,6 +292,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "stop, rate, delays, partitions and seed, or a new checkpoint folder"
             )
         self._checked = True
+
+
+def _columns(options: FeedOptions) -> list[str]:
+    return [part.split()[0] for part in options.schema().split(", ")]
 
 
 def _ledger(offset: Offset) -> Ledger | None:

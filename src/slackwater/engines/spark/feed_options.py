@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slackwater.core.errors import UsageError
+from slackwater.core.names import split_names
 from slackwater.engines.spark.payload import PayloadGenerator, load_generator
 from slackwater.engines.spark.sampled_rows import SAMPLE, SAMPLE_TYPE
+from slackwater.engines.spark.shed_rows import ANY_ROW, Shedding
 from slackwater.traffic import Traffic, parse_rate
 
 
@@ -20,8 +22,12 @@ class FeedOptions:
     knob: str | None = None  # file with a limit that changes while the query runs
     arrival: bool = False  # whether rows carry ``arrival_time``
     plan: str | None = None  # file with a sampling plan; then rows carry ``sample``
+    shed: str | None = None  # file that says how much is kept; None: everything, always
+    shedding: Shedding = ANY_ROW  # which rows go together, and which last
 
     def __post_init__(self) -> None:
+        if self.shed is not None and self.plan is not None:
+            raise UsageError("a feed is either sampled or sheddable, not both")
         if self.rows_per_batch is not None and self.rows_per_batch < 1:
             raise UsageError(f"rows_per_batch must be at least 1, not {self.rows_per_batch}")
 
@@ -56,6 +62,8 @@ class FeedOptions:
             knob=texts.get("knob"),
             arrival=texts.get("arrival", "false").lower() == "true",
             plan=texts.get("plan"),
+            shed=texts.get("shed"),
+            shedding=Shedding(split_names(texts.get("shed_by", "")), texts.get("spare")),
         )
 
     def texts(self) -> dict[str, str]:
@@ -75,6 +83,8 @@ class FeedOptions:
             "knob": self.knob,
             "arrival": str(self.arrival).lower(),
             "plan": self.plan,
+            "shed": self.shed,
+            **self.shedding.texts(),
         }
         return {name: value for name, value in values.items() if value is not None}
 

@@ -268,7 +268,7 @@ class Fleet:
         arrival
             For any other source: the column with the time at which each row arrived. Rows are
             then sampled by a filter inside Spark, and windows are kept open by the gate, for no
-            longer than their slide.
+            longer than half their slide.
         """
         found = approximate(
             df,

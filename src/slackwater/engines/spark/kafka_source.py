@@ -18,6 +18,7 @@ from slackwater.engines.spark.logs.options import Malformed, Start, Timestamps
 from slackwater.engines.spark.logs.reader import LogReader
 from slackwater.engines.spark.logs.schemas import check_json_types, parse_schema
 from slackwater.engines.spark.sampled_rows import new_plan_path
+from slackwater.engines.spark.shed_rows import new_shed_path
 
 FORMAT = "slackwater-kafka"
 
@@ -40,6 +41,9 @@ def kafka_topic(
     fail_on_data_loss: bool = True,
     settings: Mapping[str, str] | None = None,
     sampled: bool = False,
+    sheddable: bool = False,
+    shed_by: Sequence[str] = (),
+    spare: str | None = None,
 ) -> DataFrame:
     """A streaming DataFrame of the messages of Kafka topics, one partition a partition of theirs.
 
@@ -58,6 +62,8 @@ def kafka_topic(
         ``timestamp``, with the types that Spark's own Kafka source gives.
     start, rows_per_batch, knob, event_time, timestamps, malformed, retry_s, sampled
         See :func:`redis_stream`.
+    sheddable, shed_by, spare
+        See :func:`slackwater.spark.feed`.
     fail_on_data_loss
         Whether the query fails when messages went past their retention before they were read.
     settings
@@ -88,6 +94,9 @@ def kafka_topic(
         fail_on_data_loss=fail_on_data_loss,
         settings=json.dumps(dict(settings or {}), sort_keys=True),
         plan=new_plan_path() if sampled else None,
+        shed=new_shed_path() if sheddable or shed_by or spare else None,
+        shed_by=tuple(shed_by),
+        spare=spare,
     )
     if find_spec("confluent_kafka") is None:
         raise UsageError("reading from Kafka needs its client: pip install 'slackwater[kafka]'")
@@ -97,6 +106,7 @@ def kafka_topic(
         own = parse_schema(schema)
         check_json_types(own)
     wanted = with_extra(own, {name: MESSAGE_COLUMNS[name] for name in options.columns}, options)
+    options.shedding.check(wanted.names)
     return load(spark, KafkaSource, wanted, options)
 
 

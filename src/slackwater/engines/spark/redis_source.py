@@ -22,6 +22,7 @@ from slackwater.engines.spark.logs.schemas import (
     parse_schema,
 )
 from slackwater.engines.spark.sampled_rows import new_plan_path
+from slackwater.engines.spark.shed_rows import new_shed_path
 
 FORMAT = "slackwater-redis"
 
@@ -43,6 +44,9 @@ def redis_stream(
     fail_on_data_loss: bool = True,
     password: str | None = None,
     sampled: bool = False,
+    sheddable: bool = False,
+    shed_by: Sequence[str] = (),
+    spare: str | None = None,
 ) -> DataFrame:
     """A streaming DataFrame of the entries of Redis Streams, one partition a stream.
 
@@ -79,6 +83,9 @@ def redis_stream(
     sampled
         Whether the rows are for :meth:`Fleet.approximate`: they then carry the column ``sample``,
         which must be kept up to there. Needs ``event_time``.
+    sheddable, shed_by, spare
+        Whether and how rows may be dropped when there are too many; see
+        :func:`slackwater.spark.feed`.
 
     Raises
     ------
@@ -99,6 +106,9 @@ def redis_stream(
         fail_on_data_loss=fail_on_data_loss,
         password=password,
         plan=new_plan_path() if sampled else None,
+        shed=new_shed_path() if sheddable or shed_by or spare else None,
+        shed_by=tuple(shed_by),
+        spare=spare,
     )
     if find_spec("redis") is None:
         raise UsageError("reading from Redis needs its client: pip install 'slackwater[redis]'")
@@ -106,6 +116,7 @@ def redis_stream(
     check_types(columns, NUMBERS + TEXTS, "a field of Redis")
     extra = {ARRIVAL: "timestamp"} if arrival else {}
     columns = with_extra(columns, extra, options)
+    options.shedding.check(columns.names)
     return load(spark, RedisSource, columns, options)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from slackwater.engines.spark.wire import runtime_dir
 from slackwater.sampling.grid import Ints
 from slackwater.sampling.ledger import Floats, Ledger, Weighed
-from slackwater.sampling.plan import ANY_NUMBER, Plan
+from slackwater.sampling.plan import NO_NUMBER, Plan
 
 SAMPLE = "sample"
 # Of a row: the probability that it was kept, its network delay in seconds, for each window that it
@@ -66,7 +66,10 @@ def write_plan(path: Path, plan: Plan) -> None:
 def weigh(
     ledger: Ledger | None, event_us: Ints, arrival_us: Ints, chances: Floats
 ) -> tuple[NDArray[np.intp], Weighed]:
-    """Which rows are in the sample, and what they stand for; all and one without a ledger."""
+    """Which rows are in the sample, and what they stand for.
+
+    Without a ledger: all of them, for themselves, with nothing promised.
+    """
     if ledger is None:
         rows = len(event_us)
         ones = np.ones((rows, 1))
@@ -75,7 +78,7 @@ def weigh(
             np.ones(rows),
             ones,
             np.zeros((rows, 1)),
-            np.tile(ANY_NUMBER, (rows, 1)),
+            np.tile(NO_NUMBER, (rows, 1)),
         )
     else:
         weighed = ledger.weigh(event_us, arrival_us, chances)

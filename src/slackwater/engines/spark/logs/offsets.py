@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slackwater.engines.spark.logs.log import Positions
+from slackwater.quality.rates import EVERYTHING, KeepRates
 from slackwater.sampling.ledger import Ledger
 
 Json = dict[str, Any]
@@ -42,6 +43,7 @@ class LogOffset:
     is_initial: bool = False  # made anew whenever Spark starts without a committed micro-batch
     ledger: Ledger | None = None  # None: rows are neither withheld nor sampled
     held: tuple[Held, ...] = ()  # oldest first
+    keep: KeepRates = EVERYTHING  # how much of the micro-batch that ends here is not shed
 
     @classmethod
     def parse(cls, json: Json) -> "LogOffset":
@@ -54,6 +56,7 @@ class LogOffset:
             is_initial=json.get("initial", False),
             ledger=Ledger.of_json(json["s"]) if "s" in json else None,
             held=tuple(Held(*entry) for entry in json.get("held", ())),
+            keep=KeepRates.of_numbers(json.get("k")),
         )
 
     def json(self) -> Json:
@@ -67,6 +70,8 @@ class LogOffset:
             found["s"] = self.ledger.to_json()
         if self.held:
             found["held"] = [entry.json() for entry in self.held]
+        if self.keep.sheds:
+            found["k"] = self.keep.numbers
         return found
 
     @property

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args, get_origin
 
 from slackwater.core.errors import UsageError
+from slackwater.core.names import split_names
+from slackwater.engines.spark.shed_rows import Shedding
 
 Start = Literal["earliest", "latest"]
 Timestamps = Literal["iso", "s", "ms", "us"]
@@ -21,6 +23,9 @@ class LogOptions:
     knob: str | None = None  # file with a limit that changes while the query runs
     event_time: str | None = None  # column with the event time
     plan: str | None = None  # file that says how rows are sampled; None: they are not
+    shed: str | None = None  # file that says how much is kept; None: everything, always
+    shed_by: tuple[str, ...] = ()  # columns: rows with the same values go together
+    spare: str | None = None  # column, comparison, value: such rows are dropped last
     timestamps: Timestamps = "iso"  # how timestamps are written: as text, or in units since 1970
     malformed: Malformed = "fail"  # what a value that does not fit its column's type becomes
     retry_s: float = 60.0  # how long a server may be away
@@ -38,6 +43,14 @@ class LogOptions:
         if self.plan is not None and self.event_time is None:
             raise UsageError("a sampled source must know the event time: name its column")
 
+        if self.plan is not None and self.shed is not None:
+            raise UsageError("a source is either sampled or sheddable, not both")
+
+    @property
+    def shedding(self) -> Shedding:
+        """Which rows are dropped together, and which last."""
+        return Shedding(self.shed_by, self.spare)
+
     @property
     def server(self) -> str:
         """Its name in messages."""
@@ -46,7 +59,7 @@ class LogOptions:
     @classmethod
     def from_texts(cls, texts: Mapping[str, str]) -> Self:
         """Options as Spark hands them over."""
-        known = {field.name: _PARSERS[field.type] for field in fields(cls)}
+        known = {field.name: _parser(field.type) for field in fields(cls)}
         values: dict[str, Any] = {}
         for name, text in texts.items():
             if name not in known:
@@ -66,15 +79,6 @@ class LogOptions:
         """Options as Spark takes them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: _text(value) for name, value in values.items() if value is not None}
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    """Names separated by commas.
-
-    >>> split_names("ads, clicks")
-    ('ads', 'clicks')
-    """
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def check_names(names: tuple[str, ...], what: str) -> None:
@@ -100,12 +104,13 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _parser(kind: Any) -> Callable[[str], Any]:
+    return str if get_origin(kind) is Literal else _PARSERS[kind]
+
+
 _PARSERS: dict[Any, Callable[[str], Any]] = {
     str: str,
     str | None: str,
-    Start: str,
-    Timestamps: str,
-    Malformed: str,
     int | None: int,
     float: float,
     bool: _truth,

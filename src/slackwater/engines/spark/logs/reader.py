@@ -17,8 +17,10 @@ from slackwater.engines.spark.logs.options import LogOptions
 from slackwater.engines.spark.logs.outage import Outage
 from slackwater.engines.spark.logs.sampling import sampled_batch
 from slackwater.engines.spark.logs.schemas import arrow_schema
+from slackwater.engines.spark.logs.shedding import kept_batch
 from slackwater.engines.spark.logs.spans import Span, spans
 from slackwater.engines.spark.sampled_rows import SAMPLE, next_ledger
+from slackwater.engines.spark.shed_rows import read_rates
 from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
 
 
@@ -112,6 +114,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin={n: p for n, p in begin.items() if start.is_initial or start.at.get(n) != p},
             ledger=ledger,
             held=still_held(start, begin, at, planned_us, ceiling_us),
+            keep=read_rates(self._options.shed),
         )
 
     def _visible(self, start: LogOffset) -> dict[str, Stream]:
@@ -190,7 +193,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for segment in partition.segments:
             for rows in log.read(name, segment.first, segment.last):
                 if self._options.plan is None or event_time is None:
-                    yield rows.batch(None)
+                    yield kept_batch(rows, partition.keep, self._options.shedding, name)
                 else:
                     yield sampled_batch(
                         rows, event_time, segment, partition.ledger, name, self._schema

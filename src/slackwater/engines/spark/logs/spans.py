@@ -14,6 +14,7 @@ from pyspark.sql.datasource import InputPartition
 
 from slackwater.engines.spark.logs.log import Ints, Position
 from slackwater.engines.spark.logs.offsets import LogOffset
+from slackwater.quality.rates import EVERYTHING, KeepRates
 from slackwater.sampling.ledger import Ledger
 
 
@@ -63,13 +64,16 @@ class Span(InputPartition):
     name: str
     segments: tuple[Segment, ...]
     ledger: Ledger | None = None
+    keep: KeepRates = EVERYTHING
 
 
 def spans(start: LogOffset, end: LogOffset) -> list[Span]:
     """The tasks of the micro-batch between two offsets."""
     if start == end:
         return []
-    found = (Span(name, tuple(_segments(name, start, end)), end.ledger) for name in end.at)
+    found = (
+        Span(name, tuple(_segments(name, start, end)), end.ledger, end.keep) for name in end.at
+    )
     return [span for span in found if span.segments]
 
 

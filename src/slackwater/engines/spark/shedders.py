@@ -1,0 +1,127 @@
+"""The shedders of a query, wherever they are: set together, and seen by what they let through."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark.plan_tree import java_node, read_plan
+from slackwater.engines.spark.shed_filter import PREFIX, set_property
+from slackwater.engines.spark.shed_rows import write_rates
+from slackwater.quality.rates import EVERYTHING, KeepRates, rates_for, spared_share
+
+
+class Counted(NamedTuple):
+    """Rows of a micro-batch: those there were, and those that were kept."""
+
+    seen: int
+    kept: int
+
+
+@dataclass
+class Shedders:
+    """All shedders of one query; they have the same rates, so that joined inputs match.
+
+    Parameters
+    ----------
+    files
+        Where sources of ours look for their rates.
+    properties
+        Names of filters inside Spark.
+    """
+
+    spark: SparkSession
+    files: tuple[Path, ...] = ()
+    properties: tuple[str, ...] = ()
+    rates: KeepRates = EVERYTHING
+    share: float = 0.0  # of rows that are spared, as far as is known
+
+    def aim(self, accuracy: float) -> None:
+        """Keep so much on the whole, from the next micro-batch on."""
+        self.put(rates_for(accuracy, self.share))
+
+    def put(self, rates: KeepRates) -> None:
+        """Also when nothing has changed: a source forgets rates that are not renewed."""
+        for path in self.files:
+            write_rates(path, rates)
+        if rates != self.rates:
+            for name in self.properties:
+                set_property(self.spark, name, rates)
+        self.rates = rates
+
+    def count(self, progress: dict[str, Any]) -> Counted | None:
+        """What a micro-batch let through; None where it had no rows to shed."""
+        found = [*self._at_sources(progress), *self._in_filters(progress)]
+        seen, kept = sum(each.seen for each in found), sum(each.kept for each in found)
+        if not seen:
+            return None
+        share = spared_share(rates_of(progress) or self.rates, kept / seen)
+        if share is not None and seen >= 100:
+            self.share += 0.2 * (share - self.share)
+        return Counted(seen, kept)
+
+    def _at_sources(self, progress: dict[str, Any]) -> Iterable[Counted]:
+        if not self.files:
+            return
+        for source in progress.get("sources", []):
+            start, end = _rows_before(source.get("startOffset")), _rows_before(source["endOffset"])
+            if end is not None:
+                yield Counted(int(end - (start or 0)), int(source["numInputRows"]))
+
+    def _in_filters(self, progress: dict[str, Any]) -> Iterable[Counted]:
+        observed = progress.get("observedMetrics") or {}
+        for name in self.properties:
+            if name in observed and f"{name}.seen" in observed:
+                yield Counted(int(observed[f"{name}.seen"]["rows"]), int(observed[name]["rows"]))
+
+
+def find_shedders(df: DataFrame) -> Shedders:
+    """Those in the plan of a query; empty where it has none."""
+    plan = df._jdf.queryExecution().analyzed()
+    files, properties = set(), set()
+    for node in read_plan(plan).walk():
+        if node.name.startswith("Streaming"):
+            path = java_node(plan, node).extraOptions().get("shed")
+            if path is not None:
+                files.add(Path(str(path)))
+        elif node.name == "CollectMetrics":
+            name = str(node.fields.get("name"))
+            if name.startswith(PREFIX) and not name.endswith(".seen"):
+                properties.add(name)
+    return Shedders(df.sparkSession, tuple(sorted(files)), tuple(sorted(properties)))
+
+
+def refuse_shared(name: str, found: Shedders, others: Iterable[tuple[str, Shedders]]) -> None:
+    """Two queries that read one DataFrame would be shed alike."""
+    for other, theirs in others:
+        if set(found.files) & set(theirs.files) or set(found.properties) & set(theirs.properties):
+            raise UsageError(
+                f"{name} and {other} read the same sheddable DataFrame: make one for each query"
+            )
+
+
+def rates_of(progress: dict[str, Any]) -> KeepRates | None:
+    """That a micro-batch was read with, where a source of ours tells."""
+    for source in progress.get("sources", []):
+        offset = _parsed(source.get("endOffset"))
+        if isinstance(offset, dict) and "k" in offset:
+            return KeepRates.of_numbers(offset["k"])
+    return None
+
+
+def _rows_before(offset: Any) -> float | None:
+    offset = _parsed(offset)
+    return float(offset["n"]) if isinstance(offset, dict) and "n" in offset else None
+
+
+def _parsed(offset: Any) -> Any:
+    if not isinstance(offset, str):
+        return offset
+    try:
+        return json.loads(offset)
+    except ValueError:
+        return None

@@ -1,0 +1,72 @@
+"""Shed rates: with which probability rows are kept, and how to come to a wanted accuracy."""
+
+from dataclasses import dataclass
+
+Numbers = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class KeepRates:
+    """Of the rows that a predicate spares, and of the others; without one all are others."""
+
+    spared: float = 1.0
+    others: float = 1.0
+
+    @classmethod
+    def of_numbers(cls, numbers: object) -> "KeepRates":
+        """From JSON; whatever is no pair of probabilities sheds nothing.
+
+        >>> KeepRates.of_numbers([1.0, 0.5]), KeepRates.of_numbers([1, 7])
+        (KeepRates(spared=1.0, others=0.5), KeepRates(spared=1.0, others=1.0))
+        """
+        if not isinstance(numbers, list | tuple) or len(numbers) != 2:
+            return EVERYTHING
+        if not all(isinstance(each, int | float) and 0 <= each <= 1 for each in numbers):
+            return EVERYTHING
+        return cls(float(numbers[0]), float(numbers[1]))
+
+    @property
+    def numbers(self) -> list[float]:
+        return [self.spared, self.others]
+
+    @property
+    def sheds(self) -> bool:
+        return self.spared < 1 or self.others < 1
+
+
+EVERYTHING = KeepRates()
+
+
+def rates_for(accuracy: float, spared_share: float) -> KeepRates:
+    """So that rows are kept with ``accuracy`` on the whole, and spared ones as long as it goes.
+
+    Parameters
+    ----------
+    spared_share
+        Part of all rows that the predicate spares.
+
+    Examples
+    --------
+    >>> rates_for(0.5, 0.0), round(rates_for(0.6, 0.2).others, 3)
+    (KeepRates(spared=1.0, others=0.5), 0.5)
+    >>> rates_for(0.1, 0.2)
+    KeepRates(spared=0.5, others=0.0)
+    """
+    accuracy = min(max(accuracy, 0.0), 1.0)
+    if accuracy < spared_share:
+        return KeepRates(accuracy / spared_share, 0.0)
+    if spared_share >= 1:
+        return KeepRates(accuracy, 1.0)
+    return KeepRates(1.0, (accuracy - spared_share) / (1 - spared_share))
+
+
+def spared_share(rates: KeepRates, delivered: float) -> float | None:
+    """Which part of all rows is spared, by what came through; None where that does not tell.
+
+    >>> round(spared_share(KeepRates(1.0, 0.375), 0.5), 3)
+    0.2
+    """
+    between = rates.spared - rates.others
+    if abs(between) < 0.02:
+        return None
+    return min(max((delivered - rates.others) / between, 0.0), 1.0)
