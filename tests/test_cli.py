@@ -103,7 +103,7 @@ def test_no_file(tmp_path: Path) -> None:
 
 def test_a_function_that_is_not_there_is_told_with_its_query(tmp_path: Path) -> None:
     write(tmp_path, query("ratte", "clicks"))
-    assert_one_line(slackwater(tmp_path, "plan"), "clicks: pipelines has no 'ratte'")
+    assert_one_line(slackwater(tmp_path, "plan"), "clicks: pipeline has no 'ratte'")
 
 
 def test_no_java(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ LAYERS = [
     {"workloads"},
     {"bench"},
     {"simulate"},
-    {"spark", "config", "doctor", "explain", "plan"},
-    {"launch"},
+    {"spark", "config", "doctor", "explain"},
+    {"launch", "plan"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
@@ -212,7 +213,7 @@ def _trigger_s(name: str, text: str | None, frame: DataFrame) -> float | None:
         return None
     try:
         return text_interval_s(text, frame._jdf.queryExecution().analyzed())
-    except Py4JError:
+    except (Py4JError, PySparkException):
         raise UsageError(
             f"{name}: trigger '{text}' is no duration; write '2 seconds', say"
         ) from None
