@@ -106,6 +106,11 @@ def test_a_function_that_is_not_there_is_told_with_its_query(tmp_path: Path) -> 
     assert_one_line(slackwater(tmp_path, "plan"), "clicks: pipeline has no 'ratte'")
 
 
+def test_a_trigger_that_cannot_be_planned_is_told_before_spark_starts(tmp_path: Path) -> None:
+    write(tmp_path, query("windows", "odd") + "trigger = 'now and then'\n")
+    assert_one_line(slackwater(tmp_path, "plan"), "odd: trigger 'now and then' is no duration")
+
+
 def test_no_java(tmp_path: Path) -> None:
     write(tmp_path, query("rate"))
     done = slackwater(tmp_path, "run", env={"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)})
@@ -251,5 +256,3 @@ def test_plan_honours_triggers_and_output_modes_and_says_what_it_does_not(tmp_pa
     rows = json.loads((tmp_path / "plan.json").read_text())["queries"]
     mean_s = {row["query"]: row["mean_s"] for row in rows}
     assert mean_s["quick"] < mean_s["plain"] < mean_s["slow"] - 3  # a result takes two batches
-    write(tmp_path, query("windows", "odd") + "trigger = 'now and then'\n")
-    assert_one_line(slackwater(tmp_path, "plan"), "odd: trigger 'now and then' is no duration")

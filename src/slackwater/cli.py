@@ -155,6 +155,7 @@ def plan(
     known = calibrate.load(calibration) if calibration is not None else Calibration()
     if driver_cores is not None and not known.costs.driver:
         raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
+    triggers_s = {name: planning.trigger_s(name, q.trigger) for name, q in fleet.queries.items()}
     if calibration is None:
         console.print("no --calibration: figures are rough", highlight=False)
     found = Launch(fleet, path.parent).outlines()
@@ -166,7 +167,7 @@ def plan(
                 name,
                 one.deadlines,
                 fleet.queries[name].rate or rate,
-                one.trigger_s,
+                None if one.own_writer else triggers_s[name],
                 fleet.queries[name].priority,
                 max_wait_s(fleet.queries[name].max_wait or fleet.max_wait, one.deadlines),
             )

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
@@ -26,7 +24,6 @@ from slackwater.engines.spark.discovery import discover
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.members import first_line
 from slackwater.engines.spark.ownership import claim
-from slackwater.engines.spark.plan_tree import text_interval_s
 from slackwater.engines.spark.session import session
 
 log = logging.getLogger("slackwater.fleet")
@@ -39,7 +36,6 @@ class Outline:
     """What is known of a query without starting it."""
 
     deadlines: Deadlines
-    trigger_s: float | None = None
     own_writer: bool = False  # then trigger and output mode are the writer's, and not known
 
 
@@ -88,9 +84,10 @@ class Launch:
     def outlines(self) -> dict[str, Outline]:
         """Every query as its plan and its section show it; nothing is started."""
         spark = self._session()
-        found = {name: self._outline(spark, name) for name in self.file.queries}
-        spark.stop()
-        return found
+        try:
+            return {name: self._outline(spark, name) for name in self.file.queries}
+        finally:
+            spark.stop()
 
     def _outline(self, spark: SparkSession, name: str) -> Outline:
         section, built = self.file.queries[name], self._build(spark, name)
@@ -98,8 +95,7 @@ class Launch:
             raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
         if not isinstance(built, DataFrame):
             return Outline(discover(built._df), own_writer=True)
-        deadlines = replace(discover(built), output_mode=section.output_mode)
-        return Outline(deadlines, _trigger_s(name, section.trigger, built))
+        return Outline(replace(discover(built), output_mode=section.output_mode))
 
     def _session(self) -> SparkSession:
         spark, conf = self.file.spark, self.file.spark.conf
@@ -205,18 +201,6 @@ def _function(name: str, section: QuerySection) -> Callable[..., Any]:
     if not callable(found):
         raise UsageError(f"{name}: {section.query} is not a function")
     return found  # type: ignore[no-any-return]
-
-
-def _trigger_s(name: str, text: str | None, frame: DataFrame) -> float | None:
-    """As Spark reads it."""
-    if text is None:
-        return None
-    try:
-        return text_interval_s(text, frame._jdf.queryExecution().analyzed())
-    except (Py4JError, PySparkException):
-        raise UsageError(
-            f"{name}: trigger '{text}' is no duration; write '2 seconds', say"
-        ) from None
 
 
 def _spark_text(value: str | int | float | bool) -> str:
