@@ -1,0 +1,214 @@
+"""The quality controller at work in one driver: measures queries, sets their shedders."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slackwater.engines.spark.quality_meter import Needs, QualityMeter
+from slackwater.engines.spark.shedders import Shedders
+from slackwater.metrics.machine import MachineMeter
+from slackwater.quality import (
+    Accuracy,
+    Cluster,
+    Decision,
+    Graph,
+    Layout,
+    Load,
+    QualityController,
+    Task,
+    WarmUps,
+)
+from slackwater.quality.accuracies.lag import Lag
+from slackwater.quality.rates import EVERYTHING
+
+log = logging.getLogger("slackwater.quality")
+
+WORKER = "driver"
+SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualitySettings:
+    """How queries are shed."""
+
+    period_s: float = 1.0  # of the cycle
+    headroom: float = 0.1  # part of the CPU that is not given away
+    batch_every_s: float = 1.0  # how long may lie between two micro-batches of a query
+    drain_s: float = 2.0  # how long a backlog may take to go
+    patience: int = 10  # cycles that minimums must not fit before a query is stopped
+    warmup_s: float = 30.0  # limit of a warm-up
+
+
+@dataclass
+class Quality:
+    """One query that may be shed."""
+
+    name: str
+    priority: float
+    min_accuracy: float
+    shedders: Shedders
+    meter: QualityMeter
+    desired: float = 1.0  # what the controller wants
+    current: float | None = None  # what is processed of what comes and waits
+    paused: bool = False  # stopped because its minimum does not fit
+    applied: float = 1.0  # what its shedders aim at
+    busy_before_s: float = 0.0
+
+
+class QualityLoop:
+    """A thread that turns measurements into shed rates.
+
+    Parameters
+    ----------
+    cores
+        For all queries together; None: they run elsewhere, and only a query's own time bounds it.
+    on_pause, on_resume
+        Called with the name of a query that must stop, or may run again.
+    accuracy
+        The definition of the current accuracy.
+    """
+
+    def __init__(
+        self,
+        settings: QualitySettings,
+        cores: float | None,
+        on_pause: Callable[[str], None],
+        on_resume: Callable[[str], None],
+        accuracy: Accuracy | None = None,
+    ) -> None:
+        self.settings = settings
+        self.enabled = True
+        self.decision: Decision | None = None
+        self._cores = cores
+        self._on_pause = on_pause
+        self._on_resume = on_resume
+        self._machine = MachineMeter()
+        self._controller = QualityController(
+            accuracy or Lag(settings.drain_s),
+            settings.headroom,
+            WarmUps(limit_s=settings.warmup_s),
+            settings.patience,
+        )
+        self._lock = threading.Lock()
+        self._queries: dict[str, Quality] = {}
+        self._others = 0.0  # cores, smoothed
+        self._cores_per_batch = 1.0  # while a micro-batch runs
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, quality: Quality) -> None:
+        """From now on this query is shed where there is too much."""
+        with self._lock:
+            self._queries[quality.name] = quality
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="slackwater-quality", daemon=True
+                )
+                self._thread.start()
+
+    def get(self, name: str) -> Quality | None:
+        return self._queries.get(name)
+
+    def all(self) -> list[Quality]:
+        with self._lock:
+            return list(self._queries.values())
+
+    def take(self, name: str, progress: dict[str, Any]) -> None:
+        """One progress event of any query."""
+        quality = self._queries.get(name)
+        if quality is not None:
+            quality.meter.take(progress, quality.shedders.count(progress))
+
+    def close(self) -> None:
+        """Nothing is shed any more."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        self._shed_nothing()
+
+    # -- the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closing.wait(self.settings.period_s):
+            try:
+                if self.enabled:
+                    self._cycle()
+                else:
+                    self._shed_nothing()
+            except Exception:
+                log.exception("no decision on quality; nothing is shed until there is one")
+                self._shed_nothing()
+
+    def _cycle(self) -> None:
+        known = [(quality, quality.meter.needs) for quality in self.all()]
+        queries = [(quality, needs) for quality, needs in known if needs is not None]
+        self._measure([quality for quality, _ in known])
+        if not queries:
+            return
+        layout, load, cluster = self._model(queries)
+        self.decision = self._controller.cycle(time.time(), cluster, layout, load)
+        self._enforce([quality for quality, _ in queries], self.decision)
+
+    def _measure(self, queries: list[Quality]) -> None:
+        """CPU of this application by second of micro-batches, and of everybody else."""
+        seconds, own, others = self._machine.look()
+        busy_s = 0.0
+        for quality in queries:
+            busy_s += quality.meter.busy_s - quality.busy_before_s
+            quality.busy_before_s = quality.meter.busy_s
+        if seconds <= 0:
+            return
+        self._others += 0.3 * (others - self._others)
+        if busy_s > 0.2 * seconds:
+            self._cores_per_batch += 0.2 * (own * seconds / busy_s - self._cores_per_batch)
+
+    def _model(self, queries: list[tuple[Quality, Needs]]) -> tuple[Layout, Load, Cluster]:
+        graph = Graph([Task(q.name, (), q.priority, q.min_accuracy) for q, _ in queries])
+        places = np.arange(len(queries))
+        zeros = np.zeros(len(queries), dtype=np.intp)
+        layout = Layout(graph, places, zeros, zeros)
+        each = self._cores_per_batch
+        fixed = np.array([each * needs.fixed for _, needs in queries])
+        offered = np.array([needs.rate for _, needs in queries])
+        waiting = np.array([needs.backlog for _, needs in queries])
+        delivered = np.array([max(q.meter.delivered or 1.0, 0.01) for q, _ in queries])
+        processed = delivered * (offered + waiting / self.settings.drain_s)
+        per_row = np.array([needs.rows / max(needs.rate, 1e-9) for _, needs in queries])
+        load = Load(
+            in_rate=processed,
+            cpu=fixed + each * per_row * processed,
+            source_rate=offered,
+            out_rate=np.zeros(0),
+            fixed=fixed,
+            most=np.full(len(queries), each * (1 - self.settings.headroom)),
+            backlog=waiting,
+        )
+        cores = self._cores if self._cores is not None else 1e6
+        others = self._others if self._cores is not None else 0.0
+        return layout, load, Cluster((WORKER,), np.array([cores]), np.array([others]))
+
+    def _enforce(self, queries: list[Quality], decision: Decision) -> None:
+        for place, quality in enumerate(queries):
+            quality.desired = float(decision.desired[place])
+            quality.current = float(decision.current[place])
+            rise = min(quality.desired, quality.applied + SLOWLY)
+            quality.applied = max(rise, quality.min_accuracy)
+            quality.shedders.aim(quality.applied)
+        for name in decision.stop:
+            log.error("%s stops: there is no CPU for its minimum accuracy", name)
+            self._queries[name].paused = True
+            self._on_pause(name)
+        for name in decision.resume:
+            log.warning("%s goes on: there is CPU for its minimum accuracy again", name)
+            self._queries[name].paused = False
+            self._on_resume(name)
+
+    def _shed_nothing(self) -> None:
+        for quality in self.all():
+            quality.desired = quality.applied = 1.0
+            quality.shedders.put(EVERYTHING)
