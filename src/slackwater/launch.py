@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from slackwater import policies
-from slackwater.config import FleetFile, QuerySection
+from slackwater.config import FleetFile, QualitySection, QuerySection
 from slackwater.core.errors import UsageError
 from slackwater.core.loading import load_object
 from slackwater.core.windows import Deadlines
@@ -23,6 +23,7 @@ from slackwater.engines.spark.discovery import discover
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.members import first_line
 from slackwater.engines.spark.ownership import claim
+from slackwater.engines.spark.quality_loop import QualitySettings
 from slackwater.engines.spark.session import session
 
 log = logging.getLogger("slackwater.fleet")
@@ -104,6 +105,7 @@ class Launch:
             controller=file.controller,
             dry_run=self.dry_run,
             parameters=file.parameters,
+            quality=_quality_settings(file.quality),
         )
 
     def _build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
@@ -150,7 +152,8 @@ class Launch:
             else:
                 claim(checkpoint, name)
             writer = built.option("checkpointLocation", str(checkpoint))
-            fleet.start(writer, name=name, **keys)  # type: ignore[arg-type]
+            least = section.min_accuracy
+            fleet.start(writer, name=name, min_accuracy=least, **keys)  # type: ignore[arg-type]
         except UsageError:
             raise
         except Exception as error:
@@ -179,6 +182,17 @@ class Launch:
 
     def _path(self, text: str) -> Path:
         return (self.folder / text).resolve()
+
+
+def _quality_settings(section: QualitySection) -> QualitySettings:
+    return QualitySettings(
+        period_s=section.period,
+        headroom=section.headroom,
+        batch_every_s=section.batch_every,
+        drain_s=section.drain,
+        patience=section.patience,
+        warmup_s=section.warmup,
+    )
 
 
 def _function(name: str, section: QuerySection) -> Callable[..., Any]:

@@ -237,7 +237,7 @@ def quality_cycle(
     json_file: JsonFile = None,
 ) -> None:
     """How long one cycle of the quality controller takes over many tasks. No Spark."""
-    from slackwater.bench.quality_cycle import measure, table
+    from slackwater.bench.quality.cycle import measure, table
 
     result = measure(tasks, workers, repeats)
     console.print(table(result))

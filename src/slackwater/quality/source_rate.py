@@ -1,5 +1,6 @@
 """How fast rows arrive at a source, also while it is behind."""
 
+import math
 from collections import deque
 
 import numpy as np
@@ -57,7 +58,7 @@ class SourceRate:
         then_s, before = self._seen[-1]
         expected = self.value * (at_s - then_s)
         off = abs(arrived - before - expected)
-        return off > max(SURE * np.sqrt(max(expected, 1.0)), LEAST_CHANGE * expected)
+        return off > max(SURE * math.sqrt(max(expected, 1.0)), LEAST_CHANGE * expected)
 
     def _slope(self) -> float | None:
         if len(self._seen) < 2:

@@ -24,11 +24,13 @@ from slackwater.quality import (
     WarmUps,
 )
 from slackwater.quality.accuracies.lag import Lag
-from slackwater.quality.rates import EVERYTHING
+from slackwater.quality.rates import NO_SHEDDING
 
 log = logging.getLogger("slackwater.quality")
 
 WORKER = "driver"
+FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
+LONGEST = 1.5  # a micro-batch takes no longer than so many times the usual
 SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
 
 
@@ -198,7 +200,8 @@ class QualityLoop:
             quality.current = float(decision.current[place])
             rise = min(quality.desired, quality.applied + SLOWLY)
             quality.applied = max(rise, quality.min_accuracy)
-            quality.shedders.aim(quality.applied)
+            rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
+            quality.shedders.aim(quality.applied, rows, quality.min_accuracy)
         for name in decision.stop:
             log.error("%s stops: there is no CPU for its minimum accuracy", name)
             self._queries[name].paused = True
@@ -211,4 +214,4 @@ class QualityLoop:
     def _shed_nothing(self) -> None:
         for quality in self.all():
             quality.desired = quality.applied = 1.0
-            quality.shedders.put(EVERYTHING)
+            quality.shedders.put(NO_SHEDDING)

@@ -16,6 +16,7 @@ from slackwater.metrics.online import BatchCost, Smoothed
 from slackwater.quality.source_rate import SourceRate
 
 REMEMBER_S = 5.0  # over which the delivered accuracy is counted
+LEAST_ROWS = 100  # of a micro-batch: fewer would cost more than they bring
 FIRST_FIXED = 0.5  # of a batch's time, while nothing tells its fixed part
 
 
@@ -93,6 +94,14 @@ class QualityMeter:
     def backlog(self) -> float:
         """Rows that had arrived and were not read when the last micro-batch ended."""
         return self._backlog
+
+    def rows_in(self, seconds: float) -> int | None:
+        """Rows that a micro-batch of this length has; None while that is not known."""
+        per_row, duration, rows = self._per_row.value, self._duration.value, self._rows.value
+        if not per_row or duration is None or rows is None:
+            return None
+        fixed_s = max(duration - per_row * rows, 0.0)
+        return max(LEAST_ROWS, int((seconds - fixed_s) / per_row))
 
     @property
     def needs(self) -> Needs | None:
