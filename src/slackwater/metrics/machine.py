@@ -9,11 +9,20 @@ from slackwater.metrics.process_tree import CpuMeter
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-def busy_s() -> float:
-    """CPU seconds that all processes together have used since the machine was started."""
-    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-    user, nice, system, _idle, _waiting, interrupts, soft = (int(each) for each in fields[:7])
-    return (user + nice + system + interrupts + soft) / _TICKS_PER_SECOND
+def busy_s(cpus: frozenset[int] = frozenset()) -> float:
+    """CPU seconds that all processes have used since the machine was started, on some CPUs or all.
+
+    >>> 0 < busy_s(frozenset([0])) <= busy_s()
+    True
+    """
+    wanted = {f"cpu{number}" for number in cpus} or {"cpu"}
+    ticks = 0
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name in wanted:
+            user, nice, system, _idle, _waiting, interrupts, soft = map(int, fields[:7])
+            ticks += user + nice + system + interrupts + soft
+    return ticks / _TICKS_PER_SECOND
 
 
 class MachineMeter:
@@ -23,15 +32,18 @@ class MachineMeter:
     ----------
     root
         Whose tree; this process by default.
+    cpus
+        The only ones that the tree runs on; none: all.
     """
 
-    def __init__(self, root: int | None = None) -> None:
+    def __init__(self, root: int | None = None, cpus: frozenset[int] = frozenset()) -> None:
         self._tree = CpuMeter(root)
-        self._last = (time.monotonic(), self._tree.read(), busy_s())
+        self._cpus = cpus
+        self._last = (time.monotonic(), self._tree.read(), busy_s(cpus))
 
     def look(self) -> tuple[float, float, float]:
         """Seconds since the last look, cores that the tree used, cores that others did."""
-        now = (time.monotonic(), self._tree.read(), busy_s())
+        now = (time.monotonic(), self._tree.read(), busy_s(self._cpus))
         seconds, own_s, all_s = (new - old for new, old in zip(now, self._last, strict=True))
         self._last = now
         if seconds <= 0:

@@ -34,7 +34,7 @@ from slackwater.engines.spark.members import (
 )
 from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.quality_fleet import FleetQuality
-from slackwater.engines.spark.quality_loop import QualitySettings
+from slackwater.engines.spark.quality_loop import QualityLoop, QualitySettings
 from slackwater.engines.spark.restarts import Restarter
 from slackwater.engines.spark.status import Accuracies, FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
@@ -177,8 +177,7 @@ class Fleet:
             if min_accuracy is not None:
                 self._quality.prepare(name, writer, min_accuracy)
             self._launcher.launch(member)
-        if min_accuracy is not None:
-            self._quality.add(member, min_accuracy)
+        self._quality.add(member, min_accuracy)
         assert member.query is not None
         return member.query
 
@@ -308,6 +307,26 @@ class Fleet:
         self.planners.append(found.planner)
         return found.results
 
+    def stop_query(self, name: str) -> None:
+        """Stop one query and forget it; started again, it goes on from its checkpoint."""
+        member = self._members.get(name)
+        if member is None:
+            raise UsageError(f"the fleet has no query named {name!r}")
+        member.stopped = True
+        if member.query is not None:
+            member.query.stop()
+            self._events.named.pop(member.query.runId, None)
+        self._quality.loop.remove(name)
+        self._agent.remove(name)
+        self._members.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Take a query that has ended off the list, so that it can be started again."""
+        member = self._members.get(name)
+        if member is not None and not member.active:
+            self._quality.loop.remove(name)
+            del self._members[name]
+
     def release(self, name: str) -> None:
         """Take a query out of the fleet; it goes on as plain Spark."""
         member = self._members.get(name)
@@ -372,6 +391,11 @@ class Fleet:
         )
         gate = f"{self.gate_kind} ({self.gate_reason})"
         return FleetStatus(self.name, self.policy, gate, controller, self.slots, rows)
+
+    @property
+    def quality(self) -> QualityLoop:
+        """What sheds its queries and knows what they cost."""
+        return self._quality.loop
 
     def accuracy(self, name: str) -> Accuracies | None:
         """Of a query that may be shed; None for others."""

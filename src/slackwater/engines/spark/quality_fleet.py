@@ -30,6 +30,8 @@ class FleetQuality:
     def __init__(self, spark: SparkSession, settings: QualitySettings, launcher: Launcher) -> None:
         local = is_local(spark.conf.get("spark.master"))
         cores = float(spark.sparkContext.defaultParallelism) if local else None
+        if cores is not None and settings.cpus:
+            cores = float(len(settings.cpus))
         self._launcher = launcher
         self._members: dict[str, Member] = {}
         self.loop = QualityLoop(settings, cores, self._pause, self._resume)
@@ -49,9 +51,13 @@ class FleetQuality:
         # Of the first micro-batches nobody knows how long they take.
         found.aim(1.0, FIRST_ROWS, min_accuracy)
 
-    def add(self, member: Member, min_accuracy: float) -> None:
+    def add(self, member: Member, min_accuracy: float | None) -> None:
         """A query that has been started."""
         assert member.writer is not None
+        if min_accuracy is None:
+            if not self.loop.settings.watches_all:
+                return
+            min_accuracy = 1.0
         name = member.spec.name
         self._members[name] = member
         self.loop.add(

@@ -1,6 +1,7 @@
 """The quality controller at work in one driver: measures queries, sets their shedders."""
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -39,11 +40,14 @@ class QualitySettings:
     """How queries are shed."""
 
     period_s: float = 1.0  # of the cycle
-    headroom: float = 0.1  # part of the CPU that is not given away
+    headroom: float = 0.05  # part of the CPU that is not given away
     batch_every_s: float = 1.0  # how long may lie between two micro-batches of a query
     drain_s: float = 2.0  # how long a backlog may take to go
     patience: int = 10  # cycles that minimums must not fit before a query is stopped
     warmup_s: float = 30.0  # limit of a warm-up
+    pauses: bool = True  # whether queries are stopped here; a supervisor does it itself
+    watches_all: bool = False  # also queries that are never shed, for what they cost
+    cpus: frozenset[int] = frozenset()  # that this process is bound to; none: all
 
 
 @dataclass
@@ -89,17 +93,19 @@ class QualityLoop:
         self._cores = cores
         self._on_pause = on_pause
         self._on_resume = on_resume
-        self._machine = MachineMeter()
+        self._machine = MachineMeter(cpus=settings.cpus)
+        self.used = 0.0  # cores of this application, smoothed
         self._controller = QualityController(
             accuracy or Lag(settings.drain_s),
             settings.headroom,
             WarmUps(limit_s=settings.warmup_s),
-            settings.patience,
+            settings.patience if settings.pauses else sys.maxsize,
         )
         self._lock = threading.Lock()
         self._queries: dict[str, Quality] = {}
-        self._others = 0.0  # cores, smoothed
-        self._cores_per_batch = 1.0  # while a micro-batch runs
+        self.others = 0.0  # cores that other processes use, smoothed
+        self._cores_per_batch = 1.0  # while a micro-batch runs; less when others are in its way
+        self._most_per_batch = 1.0  # and the most that was seen lately
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -125,6 +131,26 @@ class QualityLoop:
         quality = self._queries.get(name)
         if quality is not None:
             quality.meter.take(progress, quality.shedders.count(progress))
+
+    def remove(self, name: str) -> None:
+        """The query has gone."""
+        with self._lock:
+            self._queries.pop(name, None)
+
+    def cost(self, name: str) -> dict[str, float] | None:
+        """What a query costs: cores at accuracy 0, more at 1, at most; and its accuracy now."""
+        found = self._queries.get(name)
+        needs = found.meter.needs if found is not None else None
+        if found is None or needs is None:
+            return None
+        each, waiting = self._cores_per_batch, needs.backlog / self.settings.drain_s
+        behind = 1 + waiting / needs.rate if needs.rate > 0 else 1.0
+        return {
+            "fixed": each * needs.fixed,
+            "slope": each * needs.rows * behind,
+            "most": self._most_per_batch,
+            "current": 1.0 if found.current is None else found.current,
+        }
 
     def close(self) -> None:
         """Nothing is shed any more."""
@@ -165,9 +191,11 @@ class QualityLoop:
             quality.busy_before_s = quality.meter.busy_s
         if seconds <= 0:
             return
-        self._others += 0.3 * (others - self._others)
+        self.others += 0.3 * (others - self.others)
+        self.used += 0.3 * (own - self.used)
         if busy_s > 0.2 * seconds:
             self._cores_per_batch += 0.2 * (own * seconds / busy_s - self._cores_per_batch)
+            self._most_per_batch = max(1.0, self._cores_per_batch, 0.99 * self._most_per_batch)
 
     def _model(self, queries: list[tuple[Quality, Needs]]) -> tuple[Layout, Load, Cluster]:
         graph = Graph([Task(q.name, (), q.priority, q.min_accuracy) for q, _ in queries])
@@ -187,11 +215,12 @@ class QualityLoop:
             source_rate=offered,
             out_rate=np.zeros(0),
             fixed=fixed,
-            most=np.full(len(queries), each * (1 - self.settings.headroom)),
+            # Not by the time that it takes now: with less beside it, it takes less.
+            most=np.full(len(queries), self._most_per_batch * (1 - self.settings.headroom)),
             backlog=waiting,
         )
         cores = self._cores if self._cores is not None else 1e6
-        others = self._others if self._cores is not None else 0.0
+        others = self.others if self._cores is not None else 0.0
         return layout, load, Cluster((WORKER,), np.array([cores]), np.array([others]))
 
     def _enforce(self, queries: list[Quality], decision: Decision) -> None:
