@@ -17,10 +17,14 @@ $(VENV)/servers: scripts/test-servers.sh $(VENV)/ready
 	sh scripts/test-servers.sh
 	touch $@
 
+$(VENV)/flink/ready: scripts/flink.sh $(VENV)/ready
+	VENV=$(VENV) sh scripts/flink.sh
+	touch $@
+
 demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/servers lint ## all checks and tests
+test: $(VENV)/servers $(VENV)/flink/ready lint ## all checks and tests
 	$(BIN)/pytest
 
 lint: $(VENV)/ready

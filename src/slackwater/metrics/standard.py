@@ -96,7 +96,7 @@ class HeadWait(Metric):
     """Seconds that the first tuple of a queue has been in it.
 
     Queues are in order: the first one came when the count of arrivals passed the count of tuples
-    taken in. That moment is looked up in the readings kept, so it is known to within one period.
+    taken in. Between two readings tuples are taken to arrive evenly.
     """
 
     name = "head-wait"
@@ -110,18 +110,28 @@ class HeadWait(Metric):
     def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
         found = {}
         for name, arrived in inputs["arrivals"].items():
-            if name not in inputs["tuples-in"]:
-                continue
-            seen, taken = self._seen[name], inputs["tuples-in"][name]
-            if seen and arrived < seen[-1][1]:  # started anew
-                seen.clear()
-            seen.append((reading.at_s, arrived))
-            while len(seen) > 1 and seen[0][1] <= taken:
-                seen.popleft()
-            found[name] = reading.at_s - seen[0][0] if arrived > taken else 0.0
+            if name in inputs["tuples-in"]:
+                taken = inputs["tuples-in"][name]
+                found[name] = reading.at_s - self._came_s(name, arrived, taken, reading.at_s)
         for name in self._seen.keys() - inputs["arrivals"].keys():
             del self._seen[name]
         return found
+
+    def _came_s(self, name: str, arrived: float, taken: float, now_s: float) -> float:
+        """When the tuple after ``taken`` came; now if it has not."""
+        seen = self._seen[name]
+        if seen and arrived < seen[-1][1]:  # started anew
+            seen.clear()
+        seen.append((now_s, arrived))
+        while len(seen) > 1 and seen[1][1] <= taken:
+            seen.popleft()
+        if arrived <= taken:
+            return now_s
+        (then_s, before) = seen[0]
+        if before > taken or len(seen) == 1:
+            return then_s  # came before the first reading
+        (next_s, after) = seen[1]
+        return then_s + (next_s - then_s) * (taken - before) / (after - before)
 
 
 class HeadAge(Metric):
@@ -247,8 +257,8 @@ def standard_metrics() -> list[Metric]:
         HeadWait(),
         HeadAge(),
         Selectivity(),
+        CostFromCpu(),  # busy time also counts waiting for a CPU
         CostFromBusyTime(),
-        CostFromCpu(),
         PathSelectivity(),
         PathCost(),
         OutputRate(),

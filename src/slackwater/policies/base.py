@@ -2,11 +2,12 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar
 
-from slackwater.core.model import Admission, QueryState, Schedule, Snapshot
+from slackwater.core.entities import Operator, Priorities, Scale, Values
+from slackwater.core.model import Admission, QueryMetrics, QuerySpec, QueryState, Schedule, Snapshot
 
 # A query is served before all others once it has waited for this share of its maximum: the rest
 # is left for the micro-batches that are ahead of it, because none of them can be preempted.
@@ -26,6 +27,8 @@ class Policy(ABC):
 
     name: ClassVar[str] = ""  # as users write it
     gated: ClassVar[bool] = True  # False: queries are not held at all
+    metrics: ClassVar[tuple[str, ...]] = ("queue-size",)  # of operators, for priorities
+    scale: ClassVar[Scale] = "linear"  # how the distance of two priorities is meant
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -56,6 +59,32 @@ class Policy(ABC):
         """The admission of a query that has waited for too long."""
         waited_s = query.waited_s(snapshot.now_s)
         return Admission(query.name, f"waited {waited_s:.1f} s, close to its maximum")
+
+    def priorities(
+        self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
+    ) -> Priorities:
+        """How important each operator is, for engines that are steered through the kernel."""
+        return Priorities(self._weigh(operators, metrics, now_s), self.scale)
+
+    def _weigh(
+        self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
+    ) -> Values:
+        """By the order in which the operators' queries would be admitted, all of them waiting.
+
+        Policies that go by a figure of operators say so themselves.
+        """
+        queued: dict[str, float] = {}
+        for operator in operators:
+            rows = metrics.get("queue-size", {}).get(operator.name, 0.0)
+            queued[operator.query] = queued.get(operator.query, 0.0) + rows
+        states = tuple(
+            QueryState(QuerySpec(name), "waiting", now_s, metrics=QueryMetrics(backlog_rows=rows))
+            for name, rows in queued.items()
+        )
+        snapshot = Snapshot(now_s, len(states), states)
+        order = [admission.query for admission in self._rank(states, snapshot)]
+        places = {name: float(len(states) - place) for place, name in enumerate(order)}
+        return {operator.name: places.get(operator.query, 0.0) for operator in operators}
 
     @abstractmethod
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:

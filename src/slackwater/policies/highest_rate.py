@@ -1,8 +1,10 @@
 """Highest rate."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
+from slackwater.core.entities import Operator, Scale, Values
 from slackwater.core.model import Admission, QueryState, Snapshot
 from slackwater.policies.base import Policy
 from slackwater.policies.queue_size import rows_waiting
@@ -22,6 +24,8 @@ class HighestRate(Policy):
     """
 
     name = "highest-rate"
+    metrics: ClassVar = ("highest-rate",)
+    scale: ClassVar[Scale] = "log"
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
         rated = [(output_rate(query, snapshot.now_s), query) for query in waiting]
@@ -29,6 +33,17 @@ class HighestRate(Policy):
         for rate, query in rated:
             reason = "rate not known yet" if rate is None else f"{rate:.1f} rows out per s of work"
             yield Admission(query.name, reason)
+
+    def _weigh(
+        self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
+    ) -> Values:
+        """Results per second of work; who is not known yet comes first, to become known.
+
+        A source has no input to go by and comes last: what it would add can wait outside.
+        """
+        rates = metrics["highest-rate"]
+        best, worst = max(rates.values(), default=1.0), min(rates.values(), default=1.0)
+        return {o.name: worst if o.source else rates.get(o.name, best) for o in operators}
 
 
 def output_rate(query: QueryState, now_s: float) -> float | None:

@@ -1,7 +1,8 @@
 """Queue size."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from slackwater.core.entities import Operator, Values
 from slackwater.core.model import Admission, QueryState, Snapshot
 from slackwater.policies.base import Policy
 
@@ -17,6 +18,11 @@ class QueueSize(Policy):
         for rows, query in sized:
             reason = "backlog not known yet" if rows is None else f"{rows:.0f} rows waiting"
             yield Admission(query.name, reason)
+
+    def _weigh(
+        self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
+    ) -> Values:
+        return {o.name: metrics["queue-size"].get(o.name, 0.0) for o in operators}
 
 
 def rows_waiting(query: QueryState, now_s: float) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args, get_origin
 
 from slackwater.core.errors import UsageError
 from slackwater.core.names import split_names
@@ -59,7 +59,7 @@ class LogOptions:
     @classmethod
     def from_texts(cls, texts: Mapping[str, str]) -> Self:
         """Options as Spark hands them over."""
-        known = {field.name: _PARSERS[field.type] for field in fields(cls)}
+        known = {field.name: _parser(field.type) for field in fields(cls)}
         values: dict[str, Any] = {}
         for name, text in texts.items():
             if name not in known:
@@ -104,12 +104,13 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _parser(kind: Any) -> Callable[[str], Any]:
+    return str if get_origin(kind) is Literal else _PARSERS[kind]
+
+
 _PARSERS: dict[Any, Callable[[str], Any]] = {
     str: str,
     str | None: str,
-    Start: str,
-    Timestamps: str,
-    Malformed: str,
     int | None: int,
     float: float,
     bool: _truth,

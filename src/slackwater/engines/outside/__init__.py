@@ -1,0 +1,15 @@
+"""Engines that are only looked at, from outside: one driver a file.
+
+A driver of your own is named ``module:Class``; docs/drivers.md says what it must do.
+
+>>> names()
+['flink', 'process', 'spark']
+"""
+
+from slackwater.core.family import Family
+from slackwater.engines.outside.base import Driver
+
+__all__ = ["Driver", "load", "names"]
+
+_family: Family[Driver] = Family(__name__, Driver, "driver")  # type: ignore[type-abstract]
+names, load = _family.names, _family.load

@@ -1,0 +1,225 @@
+"""Flink 2: jobs from its REST interface, counters from there or its Prometheus reporter."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from slackwater.core.entities import Operator, Reading
+from slackwater.core.errors import EngineError
+from slackwater.core.threads import Thread
+from slackwater.engines.outside.base import Driver
+from slackwater.engines.outside.http import Endpoint
+from slackwater.engines.outside.jvm_threads import JvmThreads
+from slackwater.engines.outside.listeners import pid_of_port
+from slackwater.engines.outside.prometheus import samples
+
+_COUNTERS = {"numRecordsIn": "tuples-in", "numRecordsOut": "tuples-out"}
+_PREFIX = "flink_taskmanager_job_task_"
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """One copy of a vertex."""
+
+    job: str
+    query: str
+    vertex: str
+    vertex_name: str
+    index: int
+    of: int
+    started_ms: int
+    manager: str  # the TaskManager that runs it
+    downstream: tuple[str, ...]  # vertices
+    source: bool
+
+    @property
+    def name(self) -> str:
+        """Of its operator."""
+        return operator_name(self.query, self.vertex, self.index)
+
+    @property
+    def thread(self) -> str:
+        """How its thread's name begins; an attempt's number follows."""
+        return f"{self.vertex_name} ({self.index + 1}/{self.of})#"
+
+
+def operator_name(query: str, vertex: str, index: int) -> str:
+    return f"{query}/{vertex[:8]}/{index}"
+
+
+class Flink(Driver):
+    """Every subtask that is not fused with another has a thread named after its vertex.
+
+    Parameters
+    ----------
+    label
+        The engine's name.
+    rest
+        Of the JobManager.
+    prometheus
+        Addresses of the TaskManagers' Prometheus reporters; without them counters come from the
+        REST interface, where they are up to ``metrics.fetcher.update-interval`` old.
+    """
+
+    name = "flink"
+    provides = frozenset({"cpu-time", "tuples-in", "tuples-out"})
+
+    def __init__(
+        self,
+        label: str = "flink",
+        rest: str = "http://127.0.0.1:8081",
+        prometheus: str | Iterable[str] = (),
+    ) -> None:
+        super().__init__(label)
+        self._rest = Endpoint(rest)
+        addresses = [prometheus] if isinstance(prometheus, str) else prometheus
+        self._reporters = [Endpoint(address) for address in addresses]
+        self._jobs: dict[str, tuple[Any, list[Subtask]]] = {}  # by what says whether they changed
+        self._managers: dict[str, JvmThreads | None] = {}  # None: on another machine
+
+    def _read(self, now_s: float) -> Reading:
+        subtasks = list(self._subtasks())
+        threads = self._threads(subtasks)
+        names: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for subtask in subtasks:
+            names[subtask.job, subtask.vertex].append(subtask.name)
+        operators = tuple(
+            Operator(
+                name=subtask.name,
+                query=subtask.query,
+                logical=(subtask.vertex_name,),
+                downstream=tuple(
+                    name for vertex in subtask.downstream for name in names[subtask.job, vertex]
+                ),
+                threads=threads.get(subtask.name, ()),
+                source=subtask.source,
+            )
+            for subtask in subtasks
+        )
+        return Reading(now_s, operators, self._counters(subtasks))
+
+    def pids(self) -> Iterable[int]:
+        return [jvm.pid for jvm in self._managers.values() if jvm is not None and jvm.alive]
+
+    def close(self) -> None:
+        for endpoint in (self._rest, *self._reporters):
+            endpoint.close()
+
+    def _subtasks(self) -> Iterator[Subtask]:
+        overview = self._rest.json("/jobs/overview")["jobs"]
+        running = [job for job in overview if job["state"] == "RUNNING"]
+        names = defaultdict(list)
+        for job in sorted(running, key=lambda job: (job["start-time"], job["jid"])):
+            names[job["name"]].append(job["jid"])
+        for job in running:
+            key, version = job["jid"], (job["last-modification"], job["tasks"])
+            twins = names[job["name"]]
+            query = job["name"] if len(twins) == 1 else f"{job['name']}#{key[:8]}"
+            known = self._jobs.get(key)
+            if known is None or known[0] != (version, query):
+                found = list(self._subtasks_of(key, query))
+                # Details come from a cache of Flink's that may be seconds behind the overview.
+                settled = len(found) == job["tasks"]["running"]
+                known = self._jobs[key] = ((version, query) if settled else None, found)
+            yield from known[1]
+        for gone in self._jobs.keys() - {job["jid"] for job in running}:
+            del self._jobs[gone]
+
+    def _subtasks_of(self, job: str, query: str) -> Iterator[Subtask]:
+        plan = self._rest.json(f"/jobs/{job}/plan")["plan"]
+        nodes = plan["nodes"]
+        downstream: dict[str, list[str]] = defaultdict(list)
+        for node in nodes:
+            for before in node.get("inputs", ()):
+                downstream[before["id"]].append(node["id"])
+        sources = {node["id"] for node in nodes if not node.get("inputs")}
+        for vertex in self._rest.json(f"/jobs/{job}")["vertices"]:
+            detail = self._rest.json(f"/jobs/{job}/vertices/{vertex['id']}")
+            for subtask in detail["subtasks"]:
+                if subtask["status"] == "RUNNING":
+                    yield Subtask(
+                        job=job,
+                        query=query,
+                        vertex=vertex["id"],
+                        vertex_name=vertex["name"],
+                        index=int(subtask["subtask"]),
+                        of=int(vertex["parallelism"]),
+                        started_ms=int(subtask["start-time"]),
+                        manager=subtask["taskmanager-id"],
+                        downstream=tuple(downstream[vertex["id"]]),
+                        source=vertex["id"] in sources,
+                    )
+
+    def _threads(self, subtasks: list[Subtask]) -> dict[str, tuple[Thread, ...]]:
+        """Threads of each operator that runs on this machine.
+
+        Equal jobs have equal thread names. They are told apart by their age: the subtask that was
+        started first has the thread that was.
+        """
+        found: dict[str, tuple[Thread, ...]] = {}
+        for manager in {subtask.manager for subtask in subtasks}:
+            jvm = self._manager(manager)
+            if jvm is None:
+                continue
+            by_start: dict[str, list[Thread]] = defaultdict(list)
+            for thread, name in sorted(jvm.read().items(), key=lambda item: item[0].started):
+                by_start[name.rpartition("#")[0] + "#"].append(thread)
+            wanted: dict[str, list[Subtask]] = defaultdict(list)
+            for subtask in sorted(subtasks, key=lambda s: (s.started_ms, s.job)):
+                if subtask.manager == manager:
+                    wanted[subtask.thread].append(subtask)
+            for prefix, those in wanted.items():
+                # More threads than subtasks: the oldest are of attempts that are still ending.
+                threads = by_start.get(prefix, [])[-len(those) :]
+                for subtask, thread in zip(those, threads, strict=False):
+                    found[subtask.name] = (thread,)
+        return found
+
+    def _manager(self, key: str) -> JvmThreads | None:
+        known = self._managers.get(key)
+        if key not in self._managers or (known is not None and not known.alive):
+            details = self._rest.json("/taskmanagers")["taskmanagers"]
+            ports = {each["id"]: int(each["dataPort"]) for each in details}
+            pid = pid_of_port(ports[key]) if key in ports else None
+            self._managers[key] = None if pid is None else JvmThreads(pid)
+        return self._managers[key]
+
+    def _counters(self, subtasks: list[Subtask]) -> dict[str, dict[str, float]]:
+        if self._reporters:
+            return self._from_reporters(subtasks)
+        return self._from_rest(subtasks)
+
+    def _from_reporters(self, subtasks: list[Subtask]) -> dict[str, dict[str, float]]:
+        names = {(s.job, s.vertex, str(s.index)): s.name for s in subtasks}
+        wanted = frozenset(_PREFIX + counter for counter in _COUNTERS)
+        found: dict[str, dict[str, float]] = {metric: {} for metric in _COUNTERS.values()}
+        silent = []
+        for reporter in self._reporters:
+            try:
+                text = reporter.text("/metrics")
+            except EngineError as error:
+                silent.append(error)
+                continue
+            for sample in samples(text, wanted):
+                labels = sample.labels
+                key = (labels["job_id"], labels["task_id"], labels["subtask_index"])
+                if key in names:
+                    metric = _COUNTERS[sample.name.removeprefix(_PREFIX)]
+                    found[metric][names[key]] = sample.value
+        if len(silent) == len(self._reporters):
+            raise silent[0]
+        return found
+
+    def _from_rest(self, subtasks: list[Subtask]) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {metric: {} for metric in _COUNTERS.values()}
+        vertices: dict[tuple[str, str], list[Subtask]] = defaultdict(list)
+        for subtask in subtasks:
+            vertices[subtask.job, subtask.vertex].append(subtask)
+        for (job, vertex), copies in vertices.items():
+            asked = ",".join(f"{s.index}.{counter}" for s in copies for counter in _COUNTERS)
+            for each in self._rest.json(f"/jobs/{job}/vertices/{vertex}/metrics?get={asked}"):
+                index, _, counter = each["id"].partition(".")
+                name = operator_name(copies[0].query, vertex, int(index))
+                found[_COUNTERS[counter]][name] = float(each["value"])
+        return found

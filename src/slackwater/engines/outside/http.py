@@ -1,0 +1,75 @@
+"""Reading an engine's public endpoints."""
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from slackwater.core.errors import EngineError, UsageError
+
+LARGEST = 64 << 20  # of an answer: more is an error, not a reason to use up memory
+
+
+class Endpoint:
+    """One address that is asked again and again, over one connection.
+
+    Parameters
+    ----------
+    url
+        Such as ``http://127.0.0.1:8081``.
+    timeout_s
+        Longest silence.
+    """
+
+    def __init__(self, url: str, timeout_s: float = 2.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise UsageError(f"{url!r} is not an address such as http://127.0.0.1:8081")
+        self.url = url.rstrip("/")
+        self._prefix = parts.path.rstrip("/")
+        self._connection = http.client.HTTPConnection(
+            parts.hostname, parts.port or 80, timeout=timeout_s
+        )
+
+    def text(self, path: str) -> str:
+        """What is answered, or an :class:`EngineError` that names the address."""
+        for attempt in (1, 2):
+            try:
+                return self._ask(path)
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
+                self.close()  # kept open for too long: once more with a new connection
+                if attempt == 2:
+                    raise EngineError(f"{self.url} hangs up") from error
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                reason = str(error) or type(error).__name__
+                raise EngineError(f"{self.url} does not answer ({reason})") from error
+        raise AssertionError("unreachable")
+
+    def json(self, path: str) -> Any:
+        text = self.text(path)
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise EngineError(f"{self.url}{path} does not answer with JSON") from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def patch(self, path: str) -> None:
+        """For engines of our own only: others are looked at and never told."""
+        try:
+            self._ask(path, "PATCH")
+        except (OSError, http.client.HTTPException) as error:
+            raise EngineError(f"{self.url} does not answer ({error})") from error
+
+    def _ask(self, path: str, method: str = "GET") -> str:
+        self._connection.request(method, self._prefix + path)
+        response = self._connection.getresponse()
+        body = response.read(LARGEST + 1)
+        if len(body) > LARGEST:
+            self.close()
+            raise EngineError(f"{self.url}{path} answers with more than {LARGEST >> 20} MiB")
+        if response.status not in (200, 202):
+            raise EngineError(f"{self.url}{path} answers with status {response.status}")
+        return body.decode(errors="replace")

@@ -1,0 +1,34 @@
+"""The threads of one JVM by name, asked for again only when there are new ones."""
+
+from slackwater.core.threads import Thread, find_thread, threads_of
+from slackwater.engines.outside import attach
+
+
+class JvmThreads:
+    """Remembers names; a thread dump stops the JVM for a moment, so it is not taken for nothing.
+
+    Parameters
+    ----------
+    pid
+        Of the JVM.
+    renames
+        Whether threads change their names, as Spark's task threads do: then every look is new.
+    """
+
+    def __init__(self, pid: int, renames: bool = False) -> None:
+        self.pid = pid
+        self.process = find_thread(pid)  # tells it from a later one with the same number
+        self._renames = renames
+        self._names: dict[Thread, str] = {}
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.alive
+
+    def read(self) -> dict[Thread, str]:
+        """All threads that have a name in Java."""
+        present = set(threads_of(self.pid))
+        if self._renames or not present <= self._names.keys():
+            names = attach.thread_names(self.pid)
+            self._names = {thread: names.get(thread.tid, "") for thread in present}
+        return {t: name for t, name in self._names.items() if name and t in present}

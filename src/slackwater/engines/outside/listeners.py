@@ -1,0 +1,43 @@
+"""Which process listens on a port of this machine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+_LISTEN = "0A"
+
+
+def pid_of_port(port: int) -> int | None:
+    """The process; ``None`` if nobody listens, or somebody whose files may not be read."""
+    sockets = {f"socket:[{inode}]" for inode in _listening(port)}
+    if not sockets:
+        return None
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and _holds(folder / "fd", sockets):
+            return int(folder.name)
+    return None
+
+
+def _listening(port: int) -> Iterator[str]:
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
+                yield fields[9]
+
+
+def _holds(folder: Path, sockets: set[str]) -> bool:
+    try:
+        links = list(folder.iterdir())
+    except OSError:
+        return False
+    for link in links:
+        try:
+            if str(link.readlink()) in sockets:
+                return True
+        except OSError:
+            continue
+    return False

@@ -1,0 +1,131 @@
+"""Any process or group of threads, with metrics from a command."""
+
+import json
+import math
+import re
+import shlex
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from slackwater.core.entities import Operator, Reading
+from slackwater.core.errors import EngineError, UsageError
+from slackwater.core.threads import Thread, thread_name, threads_of
+from slackwater.engines.outside.base import Driver
+
+ANSWER_LIMIT_S = 2.0
+
+
+class Process(Driver):
+    """Operators are told by regular expressions; metrics by what a command prints.
+
+    Parameters
+    ----------
+    label
+        The engine's name.
+    operators
+        For each operator ``command`` (found in the process's command line) or ``pid``, and where
+        only some threads are meant ``threads`` (found in the thread's name, as the kernel has it);
+        optional ``query`` and ``downstream`` (names).
+    metrics
+        A command that prints JSON, ``{"queue-size": {"parse": 12, …}, …}``.
+    provides
+        Names of the metrics that it prints.
+    """
+
+    name = "process"
+
+    def __init__(
+        self,
+        label: str = "process",
+        operators: Mapping[str, Mapping[str, Any]] | None = None,
+        metrics: str = "",
+        provides: Iterable[str] = (),
+    ) -> None:
+        super().__init__(label)
+        if not operators:
+            raise UsageError(f"{label}: name at least one operator ([engines.{label}.operators.X])")
+        self._operators = dict(operators)
+        for name, how in self._operators.items():
+            _check(label, name, how)
+        try:
+            self._metrics = shlex.split(metrics)
+        except ValueError as error:
+            raise UsageError(f"{label}: the command for metrics: {error}") from None
+        self.provides = frozenset(provides) | {"cpu-time"}
+        self._pids: set[int] = set()
+
+    def _read(self, now_s: float) -> Reading:
+        commands = dict(_command_lines())
+        found, self._pids = [], set()
+        for name, how in self._operators.items():
+            pids = [how["pid"]] if "pid" in how else _matching(how["command"], commands)
+            threads = tuple(t for pid in pids for t in _named(pid, how.get("threads", "")))
+            self._pids |= {thread.pid for thread in threads}
+            found.append(
+                Operator(
+                    name,
+                    how.get("query", self.label),
+                    downstream=tuple(how.get("downstream", ())),
+                    threads=threads,
+                )
+            )
+        if not any(operator.threads for operator in found):
+            raise EngineError(f"{self.label}: no process matches")
+        return Reading(now_s, tuple(found), self._printed())
+
+    def pids(self) -> Iterable[int]:
+        return self._pids
+
+    def _printed(self) -> dict[str, dict[str, float]]:
+        if not self._metrics:
+            return {}
+        try:
+            done = subprocess.run(
+                self._metrics, capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=True
+            )
+            printed = json.loads(done.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            raise EngineError(f"{self.label}: the command for metrics fails ({error})") from error
+        found = {
+            str(metric): {str(name): float(value) for name, value in values.items()}
+            for metric, values in printed.items()
+        }
+        if not all(math.isfinite(v) for values in found.values() for v in values.values()):
+            raise EngineError(f"{self.label}: a metric is no finite number")
+        return found
+
+
+def _check(label: str, name: str, how: Mapping[str, Any]) -> None:
+    where = f"engines.{label}.operators.{name}"
+    unknown = how.keys() - {"command", "pid", "threads", "query", "downstream"}
+    if unknown:
+        raise UsageError(f"{where}: unknown key {sorted(unknown)[0]!r}")
+    if ("command" in how) == ("pid" in how):
+        raise UsageError(f"{where}: give either command or pid")
+    for key in ("command", "threads"):
+        try:
+            re.compile(how.get(key, ""))
+        except re.error as error:
+            raise UsageError(f"{where}.{key}: not a regular expression: {error}") from None
+
+
+def _command_lines() -> Iterator[tuple[int, str]]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            yield int(folder.name), b" ".join(words).decode(errors="replace").strip()
+
+
+def _matching(pattern: str, commands: Mapping[int, str]) -> list[int]:
+    return sorted(
+        pid for pid, command in commands.items() if command and re.search(pattern, command)
+    )
+
+
+def _named(pid: int, pattern: str) -> Iterator[Thread]:
+    return (thread for thread in threads_of(pid) if re.search(pattern, thread_name(thread)))

@@ -1,0 +1,201 @@
+"""Spark Structured Streaming: queries from the gauges that its web port serves, threads by name."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from slackwater.core.entities import Operator, Reading
+from slackwater.core.errors import EngineError, UsageError
+from slackwater.core.threads import Thread, threads_of
+from slackwater.engines.outside.base import Driver
+from slackwater.engines.outside.http import Endpoint
+from slackwater.engines.outside.jvm_threads import JvmThreads
+from slackwater.engines.outside.listeners import pid_of_port
+from slackwater.engines.outside.processes import children_of
+
+_STREAM = re.compile(r"^stream execution thread for (?P<name>.*) \[id = (?P<id>[\w-]+), runId")
+_TASK = re.compile(
+    r"^Executor task launch worker for (?P<task>task .* in stage (?P<stage>\d+)\..*)$"
+)
+_GAUGE = re.compile(r"\.driver\.spark\.streaming\.(?P<name>.+)\.(?P<what>[\w]+-?\w*)$")
+_QUERY_OF_JOB = re.compile(r"\bid = (?P<id>[0-9a-f-]{36})")
+
+
+class Batch(NamedTuple):
+    """What is known of a query's last micro-batch."""
+
+    gauges: tuple[tuple[str, float], ...]  # as they were when it ended
+    began_s: float
+
+
+class Spark(Driver):
+    """One operator a query: its stream-execution thread, and its tasks while they are long.
+
+    A task thread serves whoever comes next, so it counts as a query's only while one task of that
+    query stays on it from one reading to the next.
+
+    Parameters
+    ----------
+    label
+        The engine's name.
+    rest
+        Address of the driver's web port; with ``spark.sql.streaming.metricsEnabled`` it also serves
+        each query's gauges. Without it threads are still told by their names, but no metrics.
+    pid
+        Of the driver, where ``rest`` is not given.
+    whole
+        All threads of the application belong to its query, those for garbage collection and
+        compilation and its Python workers as well. For applications that run one query each: there
+        priorities reach everything that the query does.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        label: str = "spark",
+        rest: str | None = None,
+        pid: int | None = None,
+        whole: bool = False,
+    ) -> None:
+        super().__init__(label)
+        if rest is None and pid is None:
+            raise UsageError(f"{label}: give rest (http://127.0.0.1:4040) or pid of the driver")
+        self._endpoint = None if rest is None else Endpoint(rest)
+        self._port = None if rest is None else int(rest.rstrip("/").rpartition(":")[2])
+        self._pid = pid
+        self._whole = whole
+        self._jvm: JvmThreads | None = None
+        self._batches: dict[str, Batch] = {}
+        self._on_thread: dict[Thread, str] = {}  # the task that each thread was seen with
+        self._queries_of_stages: dict[int, str] = {}
+        if self._endpoint is not None:
+            told = {"arrival-rate", "cost", "selectivity", "head-age"}
+            self.provides = self.provides | told
+
+    def _read(self, now_s: float) -> Reading:
+        jvm = self._find_jvm()
+        names = jvm.read()
+        streams = {
+            thread: match for thread, name in names.items() if (match := _STREAM.match(name))
+        }
+        ids = {match["id"]: match["name"] for match in streams.values()}
+        found: dict[str, list[Thread]] = {match["name"]: [] for match in streams.values()}
+        for thread, match in streams.items():
+            found[match["name"]].append(thread)
+        if self._whole and len(found) == 1:
+            found = {name: self._all_threads(jvm.pid) for name in found}
+        else:
+            for thread, query in self._tasks(names, ids).items():
+                found.setdefault(query, []).append(thread)
+        operators = [
+            Operator(name, name, logical=(name,), threads=tuple(threads))
+            for name, threads in sorted(found.items())
+        ]
+        workers = () if self._whole else _python_workers(jvm.pid)
+        if workers:
+            operators.append(Operator("python workers", "", threads=workers, helper=True))
+        return Reading(now_s, tuple(operators), self._metrics(now_s, set(found)))
+
+    def pids(self) -> Iterable[int]:
+        return () if self._jvm is None or not self._jvm.alive else (self._jvm.pid,)
+
+    def close(self) -> None:
+        if self._endpoint is not None:
+            self._endpoint.close()
+
+    def _find_jvm(self) -> JvmThreads:
+        if self._jvm is None or not self._jvm.alive:
+            pid = self._pid
+            if pid is None and self._port is not None:
+                pid = pid_of_port(self._port)
+            if pid is None:
+                raise EngineError(f"{self.label}: nobody here listens on port {self._port}")
+            self._jvm = JvmThreads(pid, renames=not self._whole)
+            self._batches.clear()
+            if not self._jvm.alive:
+                self._jvm = None
+                raise EngineError(f"{self.label}: there is no process {pid}")
+        return self._jvm
+
+    def _all_threads(self, pid: int) -> list[Thread]:
+        return [thread for each in (pid, *children_of(pid)) for thread in threads_of(each)]
+
+    def _tasks(self, names: dict[Thread, str], queries: dict[str, str]) -> dict[Thread, str]:
+        """Threads that have had the same task since the last reading, with their query."""
+        seen = {t: match for t, name in names.items() if (match := _TASK.match(name))}
+        stayed = {t: m for t, m in seen.items() if self._on_thread.get(t) == m["task"]}
+        self._on_thread = {thread: match["task"] for thread, match in seen.items()}
+        if not stayed or self._endpoint is None:
+            return {}
+        if not {int(match["stage"]) for match in stayed.values()} <= self._queries_of_stages.keys():
+            try:
+                self._queries_of_stages = self._ask_stages(queries)
+            except EngineError:
+                return {}  # the first question to this interface takes Spark seconds
+        found = {}
+        for thread, match in stayed.items():
+            query = self._queries_of_stages.get(int(match["stage"]))
+            if query is not None:
+                found[thread] = query
+        return found
+
+    def _ask_stages(self, queries: dict[str, str]) -> dict[int, str]:
+        """Running stages and the queries that they work for, as their jobs' descriptions say."""
+        assert self._endpoint is not None
+        found = {}
+        for application in self._endpoint.json("/api/v1/applications"):
+            for job in self._endpoint.json(
+                f"/api/v1/applications/{application['id']}/jobs?status=running"
+            ):
+                match = _QUERY_OF_JOB.search(job.get("description", ""))
+                if match is not None and match["id"] in queries:
+                    found.update(dict.fromkeys(job["stageIds"], queries[match["id"]]))
+        return found
+
+    def _metrics(self, now_s: float, queries: set[str]) -> dict[str, dict[str, float]]:
+        if self._endpoint is None:
+            return {}
+        gauges = gauges_of(self._endpoint.json("/metrics/json/"))
+        found: dict[str, dict[str, float]] = {
+            name: {} for name in ("arrival-rate", "cost", "selectivity", "head-age")
+        }
+        for query in queries & gauges.keys():
+            told = gauges[query]
+            found["arrival-rate"][query] = told.get("inputRate-total", 0.0)
+            found["head-age"][query] = now_s - self._began_s(query, told, now_s)
+            found["selectivity"][query] = 1.0  # all of a query is one operator: it ends in results
+            if told.get("processingRate-total", 0.0) > 0:
+                found["cost"][query] = 1.0 / told["processingRate-total"]
+        return found
+
+    def _began_s(self, query: str, told: dict[str, float], now_s: float) -> float:
+        """When the last batch that ended began: all that came later still waits.
+
+        Gauges change when a batch ends, and one of them is how long it took.
+        """
+        state = tuple(sorted(told.items()))
+        last = self._batches.get(query)
+        if last is None or last.gauges != state:
+            last = Batch(state, now_s - told.get("latency", 0.0) / 1000)
+            self._batches[query] = last
+        return last.began_s
+
+
+def gauges_of(answer: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Gauges of each query, from what ``/metrics/json/`` answers.
+
+    >>> name = "local-1.driver.spark.streaming.my.query.inputRate-total"
+    >>> gauges_of({"gauges": {name: {"value": 12.5}, "x": {"value": 1}}})
+    {'my.query': {'inputRate-total': 12.5}}
+    """
+    found: dict[str, dict[str, float]] = {}
+    for key, gauge in answer["gauges"].items():
+        match = _GAUGE.search(key)
+        if match is not None:
+            found.setdefault(match["name"], {})[match["what"]] = float(gauge["value"])
+    return found
+
+
+def _python_workers(pid: int) -> tuple[Thread, ...]:
+    return tuple(thread for child in children_of(pid) for thread in threads_of(child))

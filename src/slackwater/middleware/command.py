@@ -1,0 +1,94 @@
+"""What ``slackwater middleware`` does."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from slackwater.core.errors import UsageError
+from slackwater.core.garbage import collect_seldom
+from slackwater.enforce.groups import find_groups
+from slackwater.enforce.hand import Hand
+from slackwater.enforce.journal import Journal
+from slackwater.enforce.settings import describe
+from slackwater.engines.spark import wire
+from slackwater.middleware.control import Control, folder
+from slackwater.middleware.file import MiddlewareFile
+from slackwater.middleware.loop import Middleware
+
+Say = Callable[[str], None]
+
+
+def run(file: MiddlewareFile, say: Say, seconds: float | None = None) -> dict[str, Any]:
+    """Until a signal or ``seconds``; everything is put back then. The last status."""
+    journal = Journal(folder() / f"{file.name}.journal")
+    stop = threading.Event()
+    middleware = Middleware(file, journal, say)
+    control = Control(folder() / f"{file.name}.sock", lambda message: _answer(middleware, message))
+    until_s = None if seconds is None else time.monotonic() + seconds
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    collect_seldom()
+    try:
+        say(f"running {', '.join(task.name for task in middleware.tasks)}; Ctrl-C stops")
+        middleware.run(
+            lambda: stop.is_set() or (until_s is not None and time.monotonic() >= until_s),
+            stop.wait,
+        )
+    finally:
+        status = middleware.status()
+        control.close()
+        middleware.close()
+        journal.close()
+    return status
+
+
+def dry_run(file: MiddlewareFile, say: Say, seconds: float = 2.0) -> list[str]:
+    """The plan of every policy, after so long (rates need two readings)."""
+    journal = Journal(folder() / f"{file.name}-dry-run.journal")
+    middleware = Middleware(file, journal, say, dry_run=True)
+    until_s = time.monotonic() + seconds
+    middleware.run(lambda: time.monotonic() >= until_s)
+    lines = []
+    for task in middleware.tasks:
+        settings = middleware.plans.get(task.name, [])
+        state = "active" if task.active else "not active"
+        lines.append(f"{task.name} ({state}): {len(settings)} settings")
+        lines += [f"  {describe(setting)}" for setting in settings]
+    middleware.close()
+    journal.close()
+    return lines
+
+
+def restore(name: str | None, say: Say) -> int:
+    """Put back what killed middlewares left; how many journals there were."""
+    journals = sorted(folder().glob("*.journal"))
+    chosen = [path for path in journals if name is None or path.stem == name]
+    if name is not None and not chosen:
+        raise UsageError(f"no middleware named {name!r} has left anything")
+    for path in chosen:
+        journal = Journal(path)
+        kinds = {entry["kind"] for entry in journal.entries.values()}
+        groups = find_groups(f"slackwater-{path.stem}") if kinds & {"group", "place"} else None
+        restored = Hand(journal, groups, say).restore()
+        journal.close()
+        say(f"{path.stem}: put back {restored} settings")
+    return len(chosen)
+
+
+def ask(name: str, what: str, **details: Any) -> Any:
+    """Put a question to a running middleware."""
+    path = folder() / f"{name}.sock"
+    if not path.exists():
+        raise UsageError(f"no middleware named {name!r} is running")
+    answer = wire.ask(path, what, **details)
+    if isinstance(answer, dict) and "error" in answer:
+        raise UsageError(answer["error"])
+    return answer
+
+
+def _answer(middleware: Middleware, message: wire.Message) -> Any:
+    if message.get("what") == "switch":
+        middleware.switch(str(message.get("policy")), message.get("on"))
+    return middleware.status()

@@ -1,0 +1,71 @@
+"""One engine, with what is known of it; one that fails is said to once and asked again."""
+
+from collections.abc import Callable, Iterable
+
+from slackwater.core.entities import Reading, Values
+from slackwater.core.errors import EngineError
+from slackwater.engines import outside
+from slackwater.engines.outside import Driver
+from slackwater.metrics import MetricProvider
+from slackwater.middleware.file import EngineSection
+
+MOST_PAUSE_S = 5.0  # between two questions to an engine that does not answer
+
+
+class Engine:
+    """A driver and its metrics.
+
+    Parameters
+    ----------
+    name, section
+        As in the file.
+    wanted
+        Metrics that policies ask of it.
+    say
+        Told when it fails and when it is back, once each.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        section: EngineSection,
+        wanted: Iterable[str],
+        say: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self.driver: Driver = outside.load(section.driver, label=name, **section.parameters)
+        self.provider = MetricProvider(name, self.driver.provides, wanted)
+        self.failing: str | None = None
+        self.reading: Reading | None = None
+        self.values: dict[str, Values] = {}
+        self._say = say
+        self._pause_s = 0.0
+        self._ask_again_s = 0.0
+
+    def read(self, now_s: float) -> bool:
+        """Look at it; whether there is something to see."""
+        if self.reading is not None and self.reading.at_s == now_s:
+            return True
+        if now_s < self._ask_again_s:
+            return False
+        try:
+            self.reading = self.driver.read(now_s)
+        except EngineError as error:
+            self._fail(str(error), now_s)
+            return False
+        self.values = self.provider.update(self.reading)
+        if self.failing is not None:
+            self._say(f"{self.name} is back")
+            self.failing = None
+        self._pause_s = 0.0
+        return True
+
+    def _fail(self, reason: str, now_s: float) -> None:
+        if self.failing is None:
+            self._say(f"going on without {self.name}: {reason}")
+        self.failing = reason
+        self.reading = None
+        self.values = {}
+        # An engine that hangs costs a timeout each time: it is asked less and less often.
+        self._pause_s = min(MOST_PAUSE_S, max(0.5, 2 * self._pause_s))
+        self._ask_again_s = now_s + self._pause_s

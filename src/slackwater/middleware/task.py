@@ -1,0 +1,127 @@
+"""One policy with its period, scope and translator."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from slackwater import enforce, policies
+from slackwater.core.entities import Operator, Priorities, Values
+from slackwater.enforce import Ranked
+from slackwater.enforce.settings import Setting
+from slackwater.enforce.transform import RULES
+from slackwater.middleware.condition import parse_condition
+from slackwater.middleware.engine import Engine
+from slackwater.middleware.file import PolicySection
+from slackwater.policies import Policy
+
+
+class Task:
+    """Decides for its part of the engines.
+
+    Parameters
+    ----------
+    name, section
+        As in the file.
+    engines
+        Names of all engines.
+    """
+
+    def __init__(self, name: str, section: PolicySection, engines: Iterable[str]) -> None:
+        self.name = name
+        self.section = section
+        self.engines = tuple(section.engines or engines)
+        self.policy: Policy | None = (
+            None if section.policy is None else policies.load(section.policy, **section.parameters)
+        )
+        self.translator = enforce.load(section.translator, **section.translator_parameters)
+        self.condition = None if section.when is None else parse_condition(section.when)
+        self.by_hand: bool | None = None  # on or off, whatever the file says
+        self.active = False
+        self.due_s = 0.0
+        self._queries = re.compile(section.queries)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """That it needs."""
+        own = () if self.policy is None else self.policy.metrics
+        return own if self.condition is None else (*own, self.condition.metric)
+
+    def due(self, now_s: float) -> bool:
+        """Whether its period has passed; the next one is counted from when this one should be."""
+        if now_s < self.due_s:
+            return False
+        late = now_s - self.due_s >= self.section.period
+        self.due_s = (now_s if late else self.due_s) + self.section.period
+        return True
+
+    def wants_to_act(self, engines: Sequence[Engine]) -> bool:
+        """Switched by hand, or by its condition, or as the file says."""
+        if self.by_hand is not None:
+            return self.by_hand
+        if self.condition is None:
+            return self.section.enabled
+        scoped: dict[str, float] = {}
+        for engine in engines:
+            names = {operator.name for operator in self._scope(engine)}
+            values = engine.values.get(self.condition.metric, {})
+            scoped |= {f"{engine.name}/{n}": value for n, value in values.items() if n in names}
+        return self.section.enabled and self.condition.holds({self.condition.metric: scoped})
+
+    def plan(self, engines: Sequence[Engine], now_s: float) -> list[Setting]:
+        """What it wants to be set now."""
+        scale = "ratio" if self.policy is None else self.policy.scale
+        ranked = []
+        for engine in engines:
+            operators = self._scope(engine)
+            priorities = self._priorities(operators, engine.values, now_s)
+            ranked += [
+                Ranked(operator, priorities[operator.name], engine.name)
+                for operator in operators
+                if operator.name in priorities
+            ]
+        return self.translator.plan(ranked, scale)
+
+    def _scope(self, engine: Engine) -> list[Operator]:
+        if engine.reading is None:
+            return []
+        return [
+            operator
+            for operator in engine.reading.operators
+            if not operator.helper and self._queries.fullmatch(operator.query)
+        ]
+
+    def _priorities(
+        self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
+    ) -> Values:
+        rule = RULES[self.section.rule]
+        if self.policy is None:
+            return rule(self.section.priorities, operators)
+        if self.section.operators == "physical":
+            return self.policy.priorities(operators, metrics, now_s).of
+        logical = logical_operators(operators)
+        sums = {name: summed(values, operators) for name, values in metrics.items()}
+        decided: Priorities = self.policy.priorities(logical, sums, now_s)
+        return rule(decided.of, operators)
+
+
+def logical_operators(operators: Iterable[Operator]) -> list[Operator]:
+    """What the user wrote, as far as the engine tells it.
+
+    >>> copies = [Operator(f"map-{i}", "q", ("map",)) for i in range(2)]
+    >>> [operator.name for operator in logical_operators(copies)]
+    ['map']
+    """
+    found: dict[str, Operator] = {}
+    for operator in operators:
+        for name in operator.logical or (operator.name,):
+            found.setdefault(name, Operator(name, operator.query, source=operator.source))
+    return list(found.values())
+
+
+def summed(values: Values, operators: Iterable[Operator]) -> dict[str, float]:
+    """A figure of physical operators, added up over the copies of each logical one."""
+    found: dict[str, float] = {}
+    for operator in operators:
+        for name in operator.logical or (operator.name,):
+            if operator.name in values:
+                found[name] = found.get(name, 0.0) + values[operator.name]
+    return found

@@ -1,0 +1,73 @@
+"""A real Spark application, looked at from outside."""
+
+import time
+from typing import Any
+
+import pytest
+
+from slackwater.core.errors import EngineError, UsageError
+from slackwater.core.threads import thread_name
+from slackwater.engines.outside.attach import thread_names
+from slackwater.engines.outside.spark import Spark
+from slackwater.metrics import MetricProvider
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.spark
+
+
+def test_every_query_is_found_with_its_thread_and_figures(streams: dict[str, Any]) -> None:
+    driver = Spark("s", f"http://127.0.0.1:{streams['port']}")
+    wanted = ["queue-size", "head-age", "highest-rate"]
+    provider = MetricProvider("s", driver.provides, wanted)
+    seen: dict[str, Any] = {}
+
+    def told() -> bool:
+        try:
+            seen["reading"] = driver.read(time.time())
+        except EngineError:  # it has only just started
+            return False
+        seen["values"] = provider.update(seen["reading"])
+        return all(seen["values"][name].keys() >= {"fast", "slow"} for name in wanted)
+
+    eventually(told, limit_s=60)
+    operators = {operator.name: operator for operator in seen["reading"].operators}
+    assert thread_name(operators["fast"].threads[0]).startswith("stream executio")
+    assert operators["fast"].threads[0] != operators["slow"].threads[0]
+    assert seen["values"]["queue-size"]["fast"] > 0
+    assert operators["python workers"].helper
+
+
+def test_a_task_that_stays_is_its_querys(streams: dict[str, Any]) -> None:
+    driver = Spark("s", f"http://127.0.0.1:{streams['port']}")
+
+    def joined() -> bool:
+        operators = {o.name: o for o in driver.read(time.time()).operators}
+        names = [thread_name(thread) for thread in operators["slow"].threads]
+        return any(name.startswith("Executor task") for name in names)
+
+    eventually(joined, limit_s=60, pause_s=0.2)
+
+
+def test_by_its_process_id_threads_are_known_but_no_metrics(streams: dict[str, Any]) -> None:
+    driver = Spark("s", pid=streams["pid"])
+    reading = driver.read(time.time())
+    assert {"fast", "slow"} <= {operator.name for operator in reading.operators}
+    with pytest.raises(UsageError, match="cannot give the metric 'queue-size'"):
+        MetricProvider("s", driver.provides, ["queue-size"])
+
+
+def test_a_jvm_tells_its_threads_without_a_jdk(streams: dict[str, Any]) -> None:
+    names = thread_names(streams["pid"])
+    assert "main" in names.values()
+    assert any(name.startswith("stream execution thread for fast") for name in names.values())
+
+
+def test_what_is_no_jvm_is_left_alone(streams: dict[str, Any]) -> None:
+    """The signal that asks a JVM for its threads would end any other process."""
+    with pytest.raises(EngineError, match="is no JVM"):
+        thread_names(streams["python"])
+
+
+def test_nobody_at_the_port_is_one_line() -> None:
+    with pytest.raises(EngineError, match="nobody here listens on port 1"):
+        Spark("s", "http://127.0.0.1:1").read(0.0)

@@ -1,0 +1,221 @@
+"""The loop on real threads: several policies, switching, engines that come and go."""
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slackwater.core.entities import Operator, Reading
+from slackwater.core.errors import EngineError
+from slackwater.core.threads import Thread
+from slackwater.enforce.journal import Journal
+from slackwater.enforce.rights import has_cap_sys_nice
+from slackwater.engines.outside import Driver
+from slackwater.middleware.file import MiddlewareFile
+from slackwater.middleware.loop import Middleware
+from tests.busy_process import Busy, busy_process
+
+pytestmark = pytest.mark.skipif(
+    not has_cap_sys_nice(), reason="lowering nice values takes CAP_SYS_NICE"
+)
+BASE = os.getpriority(os.PRIO_PROCESS, 0)
+
+
+class Scripted(Driver):
+    """Tells what the test says; ``fail`` makes it answer nonsense."""
+
+    provides = frozenset({"cpu-time", "queue-size"})
+    queues: dict[str, float] = {}  # noqa: RUF012
+    threads: dict[str, tuple[Thread, ...]] = {}  # noqa: RUF012
+    fail = False
+    reads = 0
+
+    def _read(self, now_s: float) -> Reading:
+        Scripted.reads += 1
+        if Scripted.fail:
+            raise KeyError("jobs")
+        operators = tuple(
+            Operator(name, name[0], (name[0],), threads=threads)
+            for name, threads in Scripted.threads.items()
+        )
+        return Reading(now_s, operators, {"queue-size": dict(Scripted.queues)})
+
+
+SCRIPTED = {"driver": f"{__name__}:Scripted"}
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    Scripted.fail, Scripted.reads = False, 0
+
+
+def middleware(
+    tmp_path: Path, said: list[str], policies: dict[str, Any], **engines: Any
+) -> Middleware:
+    file = MiddlewareFile(
+        engines=engines or {"e": SCRIPTED}, policies=policies, name="slackwater-tests"
+    )
+    return Middleware(file, Journal(tmp_path / "journal"), said.append)
+
+
+def script(busy: Busy, **queues: float) -> None:
+    Scripted.threads = {name: (thread,) for name, thread in zip(queues, busy.threads, strict=False)}
+    Scripted.queues = queues
+
+
+def nice(busy: Busy) -> list[int]:
+    return [os.getpriority(os.PRIO_PROCESS, thread.tid) for thread in busy.threads]
+
+
+def test_the_longest_queue_gets_the_best_value_and_all_is_put_back(tmp_path: Path) -> None:
+    said: list[str] = []
+    with busy_process(3) as busy:
+        script(busy, a1=0, a2=50, b1=100)
+        running = middleware(tmp_path, said, {"qs": {"policy": "queue-size"}})
+        running.step(10.0)
+        assert nice(busy) == [19, 0, -20]
+        script(busy, a1=100, a2=50, b1=0)
+        running.step(10.5)
+        assert nice(busy) == [19, 0, -20], "its period is a second"
+        running.step(11.0)
+        assert nice(busy) == [-20, 0, 19]
+        running.close()
+        assert nice(busy) == [BASE] * 3
+        assert said == []
+
+
+def test_each_policy_has_its_period_and_its_scope(tmp_path: Path) -> None:
+    with busy_process(3) as busy:
+        script(busy, a1=0, a2=50, b1=100)
+        policies = {
+            "mine": {"policy": "queue-size", "queries": "a", "period": 0.5},
+            "fixed": {"priorities": {"b": 1}, "translator_parameters": {"best": 5}, "queries": "b"},
+        }
+        running = middleware(tmp_path, [], policies)
+        running.step(1.0)
+        assert nice(busy) == [19, -20, 5]
+        for now_s in (1.25, 1.5, 1.75, 2.0):
+            running.step(now_s)
+        assert running.cycles == 3
+        assert Scripted.reads == 3, "one reading serves all policies of a moment"
+        running.close()
+
+
+def test_a_policy_switches_by_condition_and_by_hand(tmp_path: Path) -> None:
+    with busy_process(2) as busy:
+        script(busy, a1=1, a2=5)
+        policies = {"qs": {"policy": "queue-size", "when": "queue-size.max > 100"}}
+        running = middleware(tmp_path, [], policies)
+        running.step(1.0)
+        assert nice(busy) == [BASE, BASE]
+        script(busy, a1=1, a2=500)
+        running.step(2.0)
+        assert nice(busy) == [19, -20]
+        running.switch("qs", False)
+        running.step(3.0)
+        assert nice(busy) == [BASE, BASE]
+        running.switch("qs", None)
+        running.step(4.0)
+        assert nice(busy) == [19, -20]
+        running.close()
+
+
+def test_one_policy_takes_over_from_another(tmp_path: Path) -> None:
+    with busy_process(2) as busy:
+        script(busy, a1=1, a2=5)
+        policies = {
+            "calm": {"priorities": {"a": 1}, "when": "queue-size.max <= 100"},
+            "busy": {"policy": "queue-size", "when": "queue-size.max > 100"},
+        }
+        running = middleware(tmp_path, [], policies)
+        running.step(1.0)
+        assert nice(busy) == [-20, -20]
+        script(busy, a1=500, a2=5)
+        running.step(2.0)
+        assert nice(busy) == [-20, 19]
+        running.close()
+
+
+def test_an_engine_that_answers_nonsense_is_left_out_and_said_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    with busy_process(2) as busy:
+        script(busy, a1=1, a2=5)
+        code = f"print({json.dumps({'queue-size': {'x': 1}})!r})"
+        other = {
+            "driver": "process",
+            "operators": {"x": {"pid": busy.process.pid, "query": "x"}},
+            "metrics": shlex.join([sys.executable, "-c", code]),
+            "provides": ["queue-size"],
+        }
+        policies = {
+            "one": {"policy": "queue-size", "engines": ["e"]},
+            "other": {"policy": "queue-size", "engines": ["f"], "translator": "real-time"},
+        }
+        running = middleware(tmp_path, said, policies, e=SCRIPTED, f=other)
+        running.step(1.0)
+        Scripted.fail = True
+        for now_s in (2.0, 3.0, 4.0, 5.0):
+            running.step(now_s)
+        assert nice(busy) == [BASE, BASE], "what it had been given is put back"
+        (line,) = (line for line in said if "kernel refused" not in line)
+        assert line.startswith("going on without e: e answers nonsense (KeyError")
+        assert running.engines["f"].failing is None
+        Scripted.fail = False
+        for now_s in (10.0, 11.0):
+            running.step(now_s)
+        assert nice(busy) == [19, -20]
+        assert said[-1] == "e is back"
+        running.close()
+
+
+def test_a_dry_run_sets_nothing(tmp_path: Path) -> None:
+    with busy_process(2) as busy:
+        script(busy, a1=1, a2=5)
+        file = MiddlewareFile(engines={"e": SCRIPTED}, policies={"p": {"policy": "queue-size"}})
+        running = Middleware(file, Journal(tmp_path / "j"), pytest.fail, dry_run=True)
+        running.step(1.0)
+        assert len(running.plans["p"]) == 2
+        assert nice(busy) == [BASE, BASE]
+        running.close()
+
+
+def test_logical_operators_share_what_the_rule_says(tmp_path: Path) -> None:
+    with busy_process(3) as busy:
+        script(busy, a1=10, a2=20, b1=25)
+        policies = {"qs": {"policy": "queue-size", "operators": "logical"}}
+        running = middleware(tmp_path, [], policies)
+        running.step(1.0)
+        assert nice(busy) == [-20, -20, 19], "a has 30 tuples in two copies, b has 25"
+        running.close()
+
+
+@pytest.mark.parametrize("policy", ["klink", "streambox", "round-robin", "fcfs", "random-order"])
+def test_every_policy_can_be_used(tmp_path: Path, policy: str) -> None:
+    class Aged(Scripted):
+        provides = Scripted.provides | {"head-age"}
+
+    Scripted.provides = Aged.provides
+    with busy_process(2) as busy:
+        script(busy, a1=1, b1=5)
+        running = middleware(tmp_path, [], {"p": {"policy": policy}})
+        running.step(1.0)
+        assert len(running.plans["p"]) == 2
+        running.close()
+        assert nice(busy) == [BASE, BASE]
+
+
+def test_a_missing_engine_is_an_error_of_the_engine_only(tmp_path: Path) -> None:
+    said: list[str] = []
+    nobody = {"driver": "flink", "rest": "http://127.0.0.1:1"}
+    running = middleware(tmp_path, said, {"p": {"policy": "queue-size"}}, f=nobody)
+    for now_s in (1.0, 2.0, 3.0):
+        running.step(now_s)
+    assert len(said) == 1
+    assert "going on without f: http://127.0.0.1:1 does not answer" in said[0]
+    with pytest.raises(EngineError):
+        running.engines["f"].driver.read(0.0)
+    running.close()
