@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from slackwater.workers.roster import Roster, WorkerProcess
 from tests.fleet_process import FleetProcess
@@ -76,35 +75,6 @@ def fleet(tmp_path: Path) -> Iterator[SupervisedFleet]:
         made.kill()
     for process in made.workers().values():
         process.end_group()
-
-
-@pytest.mark.timeout(900)
-def test_killed_workers_and_supervisors_lose_and_double_nothing(
-    spark: SparkSession, fleet: SupervisedFleet
-) -> None:
-    fleet.start()
-    eventually(lambda: all(fleet.committed(name) >= 2 for name in fleet.workloads), 240)
-    assert len(set(fleet.where().values())) == 2, "each worker has the CPU for one query"
-
-    first = fleet.workers()["w1"]
-    fleet.kill_workers("w1")
-    eventually(lambda: not first.alive and len(fleet.where()) == 2, 120)
-
-    fleet.kill()  # the supervisor alone: queries go on
-    before = {name: fleet.committed(name) for name in fleet.workloads}
-    held = fleet.where()
-    eventually(lambda: any(fleet.committed(n) > before[n] for n in fleet.workloads), 120)
-    fleet.start()
-    eventually(lambda: fleet.log().count("running on") >= 2, 120)
-    assert {name: fleet.where().get(name) for name in held} == held, "a query was interrupted"
-
-    fleet.kill()
-    fleet.kill_workers(*fleet.workers())
-    fleet.start()
-    eventually(lambda: fleet.missing(spark) == 0, 300, 1.0)
-    assert fleet.mistakes(spark) == []
-    assert fleet.interrupt() == 0
-    assert not any(process.alive for process in fleet.workers().values())
 
 
 def test_a_stranger_is_refused_and_that_is_logged(fleet: SupervisedFleet) -> None:

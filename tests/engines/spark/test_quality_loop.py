@@ -63,10 +63,10 @@ class Simulated:
             kept = round(taken * rates.others)
             duration_s = slowdown * (self.fixed_s + self.row_s * kept)
             self.read += taken
-            self.free_s = start_s + duration_s
+            self.free_s = start_s + max(duration_s, quality.pace_s)
             busy_s += duration_s / slowdown
             self.kept.append((start_s, taken, kept))
-            after = self._arrived(self.free_s)
+            after = self._arrived(start_s + duration_s)
             loop.take(self.name, _progress(start_s, duration_s, taken, kept, after, self.read))
         self.arrived = self._arrived(now_s)
         self.last_s = now_s

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ class FleetQuality:
             cores = float(len(settings.cpus))
         self._launcher = launcher
         self._members: dict[str, Member] = {}
-        self.loop = QualityLoop(settings, cores, self._pause, self._resume)
+        self.loop = QualityLoop(settings, cores, self._pause, self._resume, self._set_pace)
 
     def prepare(self, name: str | None, writer: DataStreamWriter, min_accuracy: float) -> None:
         """Refuse a query that cannot be shed, before it is started."""
@@ -97,6 +98,11 @@ class FleetQuality:
             return
         member.paused = False
         threading.Thread(target=self._relaunch, args=(member,), daemon=True).start()
+
+    def _set_pace(self, name: str, pace_s: float) -> None:
+        member = self._members[name]
+        member.spec = replace(member.spec, pace_s=pace_s)
+        self._launcher.agent.add(member.spec)
 
     def _relaunch(self, member: Member) -> None:
         try:

@@ -32,6 +32,7 @@ log = logging.getLogger("slackwater.quality")
 WORKER = "driver"
 FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
 LONGEST = 1.5  # a micro-batch takes no longer than so many times the usual
+SCARCE = 0.1  # of the cores left over, below which batches become fewer
 SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
 
 
@@ -63,6 +64,7 @@ class Quality:
     current: float | None = None  # what is processed of what comes and waits
     paused: bool = False  # stopped because its minimum does not fit
     applied: float = 1.0  # what its shedders aim at
+    pace_s: float = 0.0  # least time between its micro-batches
     busy_before_s: float = 0.0
 
 
@@ -75,6 +77,8 @@ class QualityLoop:
         For all queries together; None: they run elsewhere, and only a query's own time bounds it.
     on_pause, on_resume
         Called with the name of a query that must stop, or may run again.
+    on_pace
+        Called with the name of a query and the least time between its micro-batches.
     accuracy
         The definition of the current accuracy.
     """
@@ -85,6 +89,7 @@ class QualityLoop:
         cores: float | None,
         on_pause: Callable[[str], None],
         on_resume: Callable[[str], None],
+        on_pace: Callable[[str, float], None] = lambda name, pace_s: None,
         accuracy: Accuracy | None = None,
     ) -> None:
         self.settings = settings
@@ -93,6 +98,7 @@ class QualityLoop:
         self._cores = cores
         self._on_pause = on_pause
         self._on_resume = on_resume
+        self._on_pace = on_pace
         self._machine = MachineMeter(cpus=settings.cpus)
         self.used = 0.0  # cores of this application, smoothed
         self._controller = QualityController(
@@ -231,6 +237,7 @@ class QualityLoop:
             quality.applied = max(rise, quality.min_accuracy)
             rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
             quality.shedders.aim(quality.applied, rows, quality.min_accuracy)
+        self._pace(queries, decision)
         for name in decision.stop:
             log.error("%s stops: there is no CPU for its minimum accuracy", name)
             self._queries[name].paused = True
@@ -240,7 +247,20 @@ class QualityLoop:
             self._queries[name].paused = False
             self._on_resume(name)
 
+    def _pace(self, queries: list[Quality], decision: Decision) -> None:
+        """Where CPU is scarce, fewer batches: what they cost besides their rows is saved first."""
+        scarce = bool(decision.left[0] < SCARCE * (self._cores or 0.0) or decision.short)
+        scarce = scarce or bool((decision.desired < 1.0).any())
+        for quality in queries:
+            self._set_pace(quality, self.settings.batch_every_s if scarce else 0.0)
+
+    def _set_pace(self, quality: Quality, pace_s: float) -> None:
+        if pace_s != quality.pace_s:
+            quality.pace_s = pace_s
+            self._on_pace(quality.name, pace_s)
+
     def _shed_nothing(self) -> None:
         for quality in self.all():
+            self._set_pace(quality, 0.0)
             quality.desired = quality.applied = 1.0
             quality.shedders.put(NO_SHEDDING)
