@@ -143,6 +143,11 @@ class QualityLoop:
         with self._lock:
             self._queries.pop(name, None)
 
+    def rate(self, name: str) -> float | None:
+        """Rows per second that arrive for a query, as far as is known."""
+        found = self._queries.get(name)
+        return None if found is None else found.meter.rate
+
     def cost(self, name: str) -> dict[str, float] | None:
         """What a query costs: cores at accuracy 0, more at 1, at most; and its accuracy now."""
         found = self._queries.get(name)
