@@ -55,7 +55,10 @@ class QuerySection(_Section):
     options: dict[str, str] = {}
     checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
     approximate: ApproximateSection | None = None  # then the function returns the input
-    workers: list[str] = []  # where it should run, for `slackwater fleet`
+    # The following are for `slackwater fleet`.
+    workers: list[str] = []  # where it should run
+    task: str | None = None  # of an application; several queries of one task are its instances
+    reads: list[str] = []  # tasks whose logs it reads
 
 
 class QualitySection(_Section):

@@ -229,6 +229,28 @@ def decide(
     write_json(json_file, result)
 
 
+@bench.command()
+def overload(
+    seconds: Annotated[float, typer.Option(min=20, help="Of overload.")] = 300.0,
+    times: Annotated[float, typer.Option(min=0.1, help="Input by what can be processed.")] = 2.0,
+    references: Annotated[int, typer.Option(min=1, help="What a row costs.")] = 200,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
+    json_file: JsonFile = None,
+    report: ReportFolder = None,
+) -> None:
+    """More input than the machine can take: Spark alone, fixed shed rates, and Slackwater."""
+    from slackwater.bench.quality.overload import measure, table
+    from slackwater.bench.quality.report import write_overload_report
+
+    make_folder(report)
+    result = with_status(lambda show: measure(seconds, times, references, master, show))
+    console.print(table(result))
+    write_json(json_file, result)
+    if report is not None:
+        page = write_overload_report(result, report)
+        console.print(f"report: {page}", highlight=False, markup=False)
+
+
 @bench.command("quality-cycle")
 def quality_cycle(
     tasks: Annotated[int, typer.Option(min=1)] = 2000,

@@ -56,6 +56,8 @@ class Supervisor:
                     query.priority,
                     1.0 if query.min_accuracy is None else query.min_accuracy,
                     tuple(query.workers),
+                    query.task,
+                    tuple(query.reads),
                 )
                 for name, query in file.queries.items()
             ],
@@ -238,7 +240,10 @@ class Supervisor:
 
     def _direct(self, directives: list[Directive]) -> None:
         for each in directives:
-            self._send(each.worker, {"op": each.op, "query": each.query})
+            message: Message = {"op": each.op, "query": each.query}
+            if each.accuracy is not None:
+                message["accuracy"] = each.accuracy
+            self._send(each.worker, message)
 
     def _send(self, worker: str, message: Message) -> None:
         channel = self._channels.get(worker)

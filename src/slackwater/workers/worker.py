@@ -100,13 +100,13 @@ class Worker:
                 message = channel.receive()
                 if message is None:
                     return
-                self._take(message)
+                self._take(fleet, message)
         finally:
             closed.set()
             self._channel = None
             channel.close()
 
-    def _take(self, message: Message) -> None:
+    def _take(self, fleet: Fleet, message: Message) -> None:
         epoch = float(message.get("epoch", 0.0))
         if epoch < self._epoch:
             log.warning("a directive of an older supervisor is ignored")
@@ -114,6 +114,8 @@ class Worker:
         self._epoch = epoch
         if message["op"] == "over":
             self.stop()
+        elif message["op"] == "aim":
+            fleet.quality.order(str(message["query"]), float(message["accuracy"]))
         else:
             self._orders.put(message)
 

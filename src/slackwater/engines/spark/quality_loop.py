@@ -32,6 +32,7 @@ log = logging.getLogger("slackwater.quality")
 WORKER = "driver"
 FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
 LONGEST = 1.5  # a micro-batch takes no longer than so many times the usual
+ORDER_LASTS_S = 10.0  # what a supervisor said; then this worker decides alone
 SCARCE = 0.1  # of the cores left over, below which batches become fewer
 SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
 
@@ -65,6 +66,7 @@ class Quality:
     paused: bool = False  # stopped because its minimum does not fit
     applied: float = 1.0  # what its shedders aim at
     pace_s: float = 0.0  # least time between its micro-batches
+    ordered: tuple[float, float] | None = None  # what a supervisor wants, and when it said so
     busy_before_s: float = 0.0
 
 
@@ -142,6 +144,12 @@ class QualityLoop:
         """The query has gone."""
         with self._lock:
             self._queries.pop(name, None)
+
+    def order(self, name: str, accuracy: float) -> None:
+        """A supervisor says how much a query is to keep; it must say so again and again."""
+        found = self._queries.get(name)
+        if found is not None:
+            found.ordered = (min(max(accuracy, 0.0), 1.0), time.time())
 
     def rate(self, name: str) -> float | None:
         """Rows per second that arrive for a query, as far as is known."""
@@ -238,8 +246,10 @@ class QualityLoop:
         for place, quality in enumerate(queries):
             quality.desired = float(decision.desired[place])
             quality.current = float(decision.current[place])
+            if quality.ordered is not None and time.time() < quality.ordered[1] + ORDER_LASTS_S:
+                quality.desired = quality.ordered[0]  # it knows the other workers as well
             rise = min(quality.desired, quality.applied + SLOWLY)
-            quality.applied = max(rise, quality.min_accuracy)
+            quality.applied = rise
             rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
             quality.shedders.aim(quality.applied, rows, quality.min_accuracy)
         self._pace(queries, decision)
