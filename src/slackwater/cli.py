@@ -65,17 +65,21 @@ def fleet(
         Path | None, typer.Argument(help="Default: fleet.toml here or in a folder above.")
     ] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+    watch: Annotated[
+        Path | None, typer.Option(help="Append the status as a line of JSON a second.")
+    ] = None,
 ) -> None:
     """Run the queries of a fleet file on several workers. Ctrl-C stops cleanly.
 
     Each section [workers.NAME] is a Spark application of its own. Queries go to the worker with the
-    most free CPU; those of a worker that dies are placed again.
+    most free CPU; those of a worker that dies are placed again. Queries that are added to the file
+    while it runs are started, those that are taken from it stop.
     """
     from slackwater import config
     from slackwater.workers.commands import supervise
 
     path = config.find(file, Path.cwd())
-    supervise(config.load(path), path, console, seconds)
+    supervise(config.load(path), path, console, seconds, watch)
 
 
 @app.command()

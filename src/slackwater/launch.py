@@ -193,6 +193,11 @@ class Launch:
             writer = writer.trigger(processingTime=section.trigger)
         return writer
 
+    def reread(self, queries: dict[str, QuerySection]) -> None:
+        """The file's queries have changed."""
+        self.file = self.file.model_copy(update={"queries": queries})
+        self._functions = {name: _function(name, q) for name, q in queries.items()}
+
     def checkpoint(self, name: str) -> Path:
         """The folder of a query."""
         stated = self.file.queries[name].checkpoint

@@ -190,6 +190,17 @@ def test_whatever_happens_no_query_is_ever_started_where_another_still_has_it(
         assert sorted(q for queries in running.values() for q in queries) == ["a", "b", "c"]
 
 
+def test_queries_that_are_added_are_placed_and_those_taken_away_stop() -> None:
+    fleet = board("a", "b")
+    fleet.joined("w1", 4)
+    fleet.place_all(0)
+    fleet.reported("w1", report(a=None, b=None), 1)
+    assert fleet.want([Wanted("a"), Wanted("c")]) == [Directive("w1", "stop", "b")]
+    assert fleet.place_all(2) == [Directive("w1", "start", "c")]
+    fleet.ended("w1", "b", None, 3)
+    assert fleet.place_all(4) == []
+
+
 def without_aims(directives: list[Directive]) -> list[Directive]:
     return [each for each in directives if each.op != "aim"]
 

@@ -43,6 +43,22 @@ class Board:
         self._chance = chance or Random()
         self._most_failures = most_failures
 
+    def want(self, wanted: list[Wanted]) -> list[Directive]:
+        """The fleet file has changed: queries that are new are placed, others stop."""
+        named = {each.name: each for each in wanted}
+        found = []
+        for name, placed in list(self.queries.items()):
+            if name in named:
+                placed.wanted = named[name]
+            elif placed.worker is None:
+                del self.queries[name]
+            else:
+                del self.queries[name]
+                found.append(Directive(placed.worker, "stop", name))
+        for name, each in named.items():
+            self.queries.setdefault(name, Placed(each))
+        return found
+
     # -- what happens ---------------------------------------------------------------------------
 
     def joined(self, worker: str, cores: float) -> None:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from slackwater import config
 from slackwater.config import FleetFile
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark import wire
@@ -28,6 +29,21 @@ CONTROL_EVERY_S = 2.0
 REJOIN_S = 8.0  # that workers of a supervisor before us have to join, before any query is placed
 SILENT_S = 20.0  # a worker of another machine that says nothing for so long counts as dead
 RESPAWN_S = 2.0
+
+
+def wanted_of(file: FleetFile) -> list[Wanted]:
+    """The queries of a fleet file."""
+    return [
+        Wanted(
+            name,
+            query.priority,
+            1.0 if query.min_accuracy is None else query.min_accuracy,
+            tuple(query.workers),
+            query.task,
+            tuple(query.reads),
+        )
+        for name, query in file.queries.items()
+    ]
 
 
 class Supervisor:
@@ -49,18 +65,9 @@ class Supervisor:
         make_token(address.token_path(self.name))
         self._token = read_token(address.token_path(self.name))
         self.roster = Roster(wire.runtime_dir() / f"{self.name}.workers.json")
+        self._changed_ns = path.stat().st_mtime_ns
         self.board = Board(
-            [
-                Wanted(
-                    name,
-                    query.priority,
-                    1.0 if query.min_accuracy is None else query.min_accuracy,
-                    tuple(query.workers),
-                    query.task,
-                    tuple(query.reads),
-                )
-                for name, query in file.queries.items()
-            ],
+            wanted_of(file),
             QualityController(
                 headroom=file.quality.headroom,
                 warmups=WarmUps(limit_s=file.quality.warmup),
@@ -89,6 +96,7 @@ class Supervisor:
                 self._direct(self.board.place_all(time.time()))
             if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
                 self._controlled_s = time.monotonic()
+                self._reread()
                 self._direct(self.board.control(time.time()))
 
     def stop(self) -> None:
@@ -134,6 +142,27 @@ class Supervisor:
                 }
             )
         return found
+
+    def status(self) -> dict[str, Any]:
+        """Everything that is known, for a file of JSON lines."""
+        workers = {
+            name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
+            for name, view in self.board.workers.items()
+        }
+        return {"at_s": round(time.time(), 2), "workers": workers, "queries": self.rows()}
+
+    def _reread(self) -> None:
+        """Queries may be added to the file and taken from it while the fleet runs."""
+        try:
+            changed_ns = self.path.stat().st_mtime_ns
+            if changed_ns == self._changed_ns:
+                return
+            self._changed_ns = changed_ns
+            file = config.load(self.path)
+        except (OSError, UsageError) as error:
+            log.warning("the fleet goes on as it is: %s", error)
+            return
+        self._direct(self.board.want(wanted_of(file)))
 
     # -- workers --------------------------------------------------------------------------------
 
