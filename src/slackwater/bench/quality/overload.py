@@ -32,7 +32,7 @@ def measure(
         Input as a multiple of what the machine can do.
     """
     show("what the machine can do")
-    capacity = _capacity(references, master)
+    capacity = capacity_of(references, master)
     rate = round(times * capacity)
     traffic = f"steps:0={rate // 10},{CALM_S:g}={rate}"
     runs = {}
@@ -45,7 +45,7 @@ def measure(
             seconds=CALM_S + length_s,
             master=master,
         )
-        runs[arm] = _run(trial)
+        runs[arm] = run_trial(trial)
         if arm.startswith("fixed") and figures(runs[arm])["lag_s"] > LAG_LIMIT_S:
             break  # larger parts fall behind all the more
     return {"capacity": capacity, "rate": rate, "seconds": seconds, "runs": runs}
@@ -89,10 +89,10 @@ def table(result: dict[str, Any]) -> Table:
     return grid
 
 
-def _capacity(references: int, master: str) -> float:
+def capacity_of(references: int, master: str) -> float:
     """Rows per second of Spark alone with always enough to do."""
     plan = QueryPlan(name="knn", rate="3000", references=references)
-    run = _run(QualityTrial(arm="plain", queries=[asdict(plan)], seconds=60, master=master))
+    run = run_trial(QualityTrial(arm="plain", queries=[asdict(plan)], seconds=60, master=master))
     batches = run["queries"]["knn"]["batches"]
     late = [each for each in batches if each[0] >= 20] or batches[-1:]
     if not late:
@@ -106,6 +106,6 @@ def _capacity(references: int, master: str) -> float:
     return float(rows / spent_s)
 
 
-def _run(trial: QualityTrial) -> dict[str, Any]:
+def run_trial(trial: QualityTrial) -> dict[str, Any]:
     limit_s = 300 + trial.seconds
     return run_in_process(MODULE, asdict(trial), f"a trial of {trial.arm}", limit_s)
