@@ -26,7 +26,7 @@ log = logging.getLogger("slackwater.workers")
 
 PERIOD_S = 0.5
 CONTROL_EVERY_S = 2.0
-REJOIN_S = 8.0  # that workers of a supervisor before us have to join, before any query is placed
+JOIN_S = 60.0  # that workers have to join before queries are placed without them
 SILENT_S = 20.0  # a worker of another machine that says nothing for so long counts as dead
 RESPAWN_S = 2.0
 
@@ -90,14 +90,19 @@ class Supervisor:
         while not self._closing.is_set():
             self._keep_workers()
             self._hear()
-            expected = [n for n, p in self.roster.processes.items() if p.alive]
-            rejoined = all(name in self._channels for name in expected)
-            if rejoined or time.monotonic() > began_s + REJOIN_S:
+            if self._complete() or time.monotonic() > began_s + JOIN_S:
                 self._direct(self.board.place_all(time.time()))
             if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
                 self._controlled_s = time.monotonic()
                 self._reread()
                 self._direct(self.board.control(time.time()))
+
+    def _complete(self) -> bool:
+        """Whether every worker that lives has said what it runs: what runs is not started twice,
+        and the first to come does not get everything."""
+        living = [name for name, process in self.roster.processes.items() if process.alive]
+        views = [self.board.workers.get(name) for name in living]
+        return all(view is not None and view.report for view in views)
 
     def stop(self) -> None:
         """Ends the loop; also from a signal handler."""

@@ -15,18 +15,24 @@ from slackwater.engines.spark.logs.loading import load
 from slackwater.engines.spark.logs.log import Log
 from slackwater.engines.spark.logs.reader import LogReader
 from slackwater.engines.spark.logs.segment_log import SegmentLog, SegmentOptions
-from slackwater.engines.spark.logs.segments import append, claim
+from slackwater.engines.spark.logs.segments import append, claim, trim
 from slackwater.engines.spark.shed_rows import new_shed_path
 
 FORMAT = "slackwater-log"
 SCHEMA = "schema.json"
 
 
-def write_log(df: DataFrame, folder: str | Path) -> DataStreamWriter:
+def write_log(df: DataFrame, folder: str | Path, *, keep_s: float = 86_400.0) -> DataStreamWriter:
     """A writer of ``df`` into a log that other queries read: replayable, every row once.
 
     Each micro-batch becomes a segment of its number. Give it a checkpoint that stays with the
     folder: a log that was written from another one is refused.
+
+    Parameters
+    ----------
+    keep_s
+        Segments that were written longer ago are removed. A reader that has not read them by then
+        fails and says so.
     """
     path = Path(folder).absolute()
     path.mkdir(parents=True, exist_ok=True)
@@ -35,7 +41,8 @@ def write_log(df: DataFrame, folder: str | Path) -> DataStreamWriter:
     def write(batch: DataFrame, number: int) -> None:
         context = batch.sparkSession.sparkContext
         claim(path, str(context.getLocalProperty("sql.streaming.queryId")))
-        append(path, number, batch.toArrow())
+        if append(path, number, batch.toArrow()):
+            trim(path, keep_s)
 
     return df.writeStream.foreachBatch(write)
 

@@ -1,6 +1,7 @@
 """The log between queries: every row once, whatever runs again."""
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.between import SegmentReader, read_log, write_log
+from slackwater.engines.spark.logs.errors import DataGone
 from slackwater.engines.spark.logs.segment_log import SegmentOptions
-from slackwater.engines.spark.logs.segments import append, claim, segments
+from slackwater.engines.spark.logs.segments import append, claim, segments, trim
 from tests.engines.spark.reading import read
 
 SCHEMA = StructType([StructField("number", LongType())])
@@ -69,6 +71,21 @@ def test_a_micro_batch_that_runs_again_changes_nothing(tmp_path: Path) -> None:
     again = pa.table({"number": [7, 8, 9]}, schema=ARROW)
     assert not append(tmp_path, 1, again)
     assert [segment.rows for segment in segments(tmp_path)] == [3, 2]
+
+
+def test_old_segments_are_removed_and_who_missed_them_is_told(tmp_path: Path) -> None:
+    fill(tmp_path, [3, 2, 4])
+    behind, ahead = reader(tmp_path), reader(tmp_path)
+    start = behind.initialOffset()
+    end = ahead.latestOffset(start, ReadMaxRows(5))
+    for segment in segments(tmp_path):
+        os.utime(segment.path, (0, 0))
+    assert trim(tmp_path, keep_s=60) == 2
+    assert [(segment.first, segment.rows) for segment in segments(tmp_path)] == [(5, 4)]
+    last = ahead.latestOffset(end, ReadAllAvailable())
+    assert [row["number"] for row in read(ahead, end, last)] == [5, 6, 7, 8]  # type: ignore[arg-type]
+    with pytest.raises(DataGone):
+        behind.latestOffset(start, ReadAllAvailable())
 
 
 def test_what_was_left_half_written_is_not_read(tmp_path: Path) -> None:

@@ -46,14 +46,16 @@ class SegmentOptions(LogOptions):
 class SegmentStream:
     """What was in a log at one moment."""
 
+    earliest: int
     latest: int
-    earliest: int = 0
 
     def missing_after(self, position: Position) -> int | None:
-        return None if position > self.latest else 0  # the folder was made anew
+        if position > self.latest:
+            return None  # the folder was made anew
+        return max(0, self.earliest - int(position))
 
     def resume(self, position: Position) -> Position:
-        return min(int(position), self.latest)
+        return min(max(int(position), self.earliest), self.latest)
 
 
 class SegmentLog:
@@ -68,7 +70,8 @@ class SegmentLog:
         found: dict[str, Stream] = {}
         for name, folder in self._folders.items():
             written = segments(folder)
-            found[name] = SegmentStream(self._mine(written[-1].last if written else 0))
+            ends = (written[0].first, written[-1].last) if written else (0, 0)
+            found[name] = SegmentStream(self._mine(ends[0]), self._mine(ends[1]))
         return found
 
     def ordinal(self, position: Position) -> int:
