@@ -13,6 +13,7 @@ from slackwater.core.errors import EngineError
 MODULE = "slackwater.bench.quality.trial"
 SETTLING_S = 10.0  # after the beginning of the overload, that do not count
 LAG_LIMIT_S = 2.0
+PROBE_RATE = 20_000
 CALM_S = 20.0  # of a tenth of the load first, in which the JVM compiles
 SEARCH = (0.3, 0.4, 0.5, 0.6, 0.7)  # parts of the input that are tried as fixed rates
 
@@ -90,20 +91,18 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def capacity_of(references: int, master: str) -> float:
-    """Rows per second of Spark alone with always enough to do."""
-    plan = QueryPlan(name="knn", rate="3000", references=references)
+    """Rows per second of Spark alone with always more to do than it can."""
+    plan = QueryPlan(name="knn", rate=f"{PROBE_RATE}", references=references)
     run = run_trial(QualityTrial(arm="plain", queries=[asdict(plan)], seconds=60, master=master))
     batches = run["queries"]["knn"]["batches"]
-    late = [each for each in batches if each[0] >= 20] or batches[-1:]
-    if not late:
-        raise EngineError("not one micro-batch ended within a minute: give fewer references")
-    # Of the time that batches take, what their rows do: small ones mostly plan.
+    if len(batches) < 3:
+        raise EngineError("hardly a micro-batch ended within a minute: give fewer references")
+    late = sorted(batches, key=lambda each: each[1])[-2:]  # the longest: what rows cost
     rows, took_s = sum(each[3] for each in late), sum(each[1] for each in late)
-    fixed_s = min(each[1] for each in batches) * 0.8
-    spent_s = took_s - fixed_s * len(late)
-    if spent_s < 0.2 * took_s:
-        raise EngineError("3,000 rows/s hardly load this machine: give more references")
-    return float(rows / spent_s)
+    capacity = float(rows / took_s)
+    if capacity > 0.8 * PROBE_RATE:
+        raise EngineError(f"{PROBE_RATE} rows/s hardly load this machine: give more references")
+    return capacity
 
 
 def run_trial(trial: QualityTrial) -> dict[str, Any]:
