@@ -37,7 +37,6 @@ class AqKSlack(Sampler):
         return CellPlan(
             wait_us=round(wait_s * 1e6),
             rates=(min(1.0, 1 / room),),
-            shares=(1.0,) * grid.substreams,  # it counts late rows as lost
             doubts=(late / promise.z,) * grid.substreams,
             usual=monitor.usual_rows,
         )
