@@ -72,7 +72,9 @@ class Estimate:
 def _estimate(
     value: Floats, low: Floats, high: Floats, room: Floats, weights: Weights, promise: Promise
 ) -> Estimate:
-    half = np.maximum(high - value, value - low)
+    # Intervals come from the sample as well: those that happen to be narrow are not to be trusted
+    # more, so a small sample needs some more than the promise says.
+    half = np.maximum(high - value, value - low) * (1 + 1 / np.sqrt(np.maximum(weights.rows, 1)))
     allowed = promise.error * np.abs(value)
     # What was used, scaled to an interval that is just allowed: it also knows of doubts.
     fitting = _ratio(weights.spread, weights.weight) * _ratio(allowed, half) ** 2
