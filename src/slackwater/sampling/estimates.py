@@ -72,14 +72,15 @@ class Estimate:
 def _estimate(
     value: Floats, low: Floats, high: Floats, room: Floats, weights: Weights, promise: Promise
 ) -> Estimate:
+    is_normal = weights.missing >= _FEW_MISSING
     # Intervals come from the sample as well: those that happen to be narrow are not to be trusted
     # more, so a small sample needs some more than the promise says.
-    half = np.maximum(high - value, value - low) * (1 + 1 / np.sqrt(np.maximum(weights.rows, 1)))
+    margin = np.where(is_normal, 1 / np.sqrt(np.maximum(weights.rows, 1)), 0.0)
+    half = np.maximum(high - value, value - low) * (1 + margin)
     allowed = promise.error * np.abs(value)
     # What was used, scaled to an interval that is just allowed: it also knows of doubts.
     fitting = _ratio(weights.spread, weights.weight) * _ratio(allowed, half) ** 2
-    is_normal = (weights.missing >= _FEW_MISSING) & (half > 0)
-    room = np.where(is_normal, np.minimum(room, fitting), room)
+    room = np.where(is_normal & (half > 0), np.minimum(room, fitting), room)
     return Estimate(value, low, high, room, half <= allowed + 1e-12)
 
 
