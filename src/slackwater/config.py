@@ -36,6 +36,7 @@ class ApproximateSection(_Section):
     error: float = Field(0.05, gt=0, lt=1)
     confidence: float = Field(0.95, gt=0, lt=1)
     sampler: str = "aion"
+    arrival: str | None = None  # column with arrival times, for sources that are not ours
 
 
 class QuerySection(_Section):

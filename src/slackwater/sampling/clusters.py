@@ -23,6 +23,8 @@ def kmeans(points: Floats, weights: Floats, number: int) -> Floats:
     >>> kmeans(points, np.ones(4), 2).tolist()
     [[0.0, 0.5], [9.0, 8.5]]
     """
+    if len(points) == 0:
+        return points
     order = np.lexsort(points.T[::-1])
     points, weights = points[order], weights[order]
     number = min(number, len(points))
