@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.session import session
 
-
 # No test depends on how fast the machine is.
 settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any")
