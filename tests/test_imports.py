@@ -21,6 +21,7 @@ LAYERS = [
     {"simulate"},
     {"spark", "config", "doctor", "explain", "plan"},
     {"launch"},
+    {"workers"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -60,6 +60,46 @@ def run(
 
 
 @app.command()
+def fleet(
+    file: Annotated[
+        Path | None, typer.Argument(help="Default: fleet.toml here or in a folder above.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+) -> None:
+    """Run the queries of a fleet file on several workers. Ctrl-C stops cleanly.
+
+    Each section [workers.NAME] is a Spark application of its own. Queries go to the worker with the
+    most free CPU; those of a worker that dies are placed again.
+    """
+    from slackwater import config
+    from slackwater.workers.commands import supervise
+
+    path = config.find(file, Path.cwd())
+    supervise(config.load(path), path, console, seconds)
+
+
+@app.command()
+def worker(
+    name: Annotated[str, typer.Argument(help="As in the section [workers.NAME].")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Default: fleet.toml here or in a folder above.")
+    ] = None,
+    connect: Annotated[
+        str | None, typer.Option(help="host:port of the supervisor, where it is elsewhere.")
+    ] = None,
+) -> None:
+    """Run one worker of a fleet; `slackwater fleet` starts those of its own machine itself.
+
+    The fleet's token comes from SLACKWATER_TOKEN or a file of mode 0600.
+    """
+    from slackwater import config
+    from slackwater.workers.commands import work
+
+    path = config.find(file, Path.cwd())
+    work(config.load(path), path, name, connect)
+
+
+@app.command()
 def explain(
     fleet: FleetName = None,
     last: Annotated[int, typer.Option(help="How many decisions, newest first.")] = 20,

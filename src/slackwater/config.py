@@ -3,7 +3,7 @@
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -45,6 +45,7 @@ class QuerySection(_Section):
     arguments: dict[str, Any] = {}
     priority: float = Field(1.0, ge=0)
     max_wait: float | None = Field(None, gt=0)
+    min_accuracy: float | None = Field(None, ge=0, le=1)  # its rows must be sheddable
     rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
     # The following are for functions that return a DataFrame; a writer brings its own.
     format: str = "noop"
@@ -54,6 +55,26 @@ class QuerySection(_Section):
     options: dict[str, str] = {}
     checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
     approximate: ApproximateSection | None = None  # then the function returns the input
+    workers: list[str] = []  # where it should run, for `slackwater fleet`
+
+
+class QualitySection(_Section):
+    """``[quality]``: how queries with a ``min_accuracy`` are shed."""
+
+    period: Annotated[float, Field(gt=0)] = 1.0  # seconds
+    headroom: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    batch_every: Annotated[float, Field(gt=0)] = 1.0  # seconds
+    drain: Annotated[float, Field(gt=0)] = 2.0  # seconds
+    patience: Annotated[int, Field(ge=1)] = 10  # cycles
+    warmup: Annotated[float, Field(gt=0)] = 30.0  # seconds
+
+
+class WorkerSection(_Section):
+    """``[workers.NAME]``: a Spark application of `slackwater fleet`."""
+
+    cores: Annotated[float, Field(gt=0)] | None = None  # default: of its CPUs, or all
+    cpus: list[Annotated[int, Field(ge=0)]] = []  # it is bound to these
+    remote: bool = False  # started by hand, perhaps elsewhere: `slackwater worker NAME`
 
 
 class FleetFile(_Section):
@@ -68,6 +89,9 @@ class FleetFile(_Section):
     controller: Literal["process", "thread"] = "process"
     checkpoints: str = "checkpoints"
     spark: SparkSection = SparkSection()
+    quality: QualitySection = QualitySection()
+    listen: str | None = None  # of `slackwater fleet`: host:port; default: a Unix socket
+    workers: dict[str, WorkerSection] = {}
     queries: dict[str, QuerySection] = {}
 
 
@@ -113,7 +137,12 @@ def _explain(error: ValidationError) -> str:
 
 
 def _keys_at(location: tuple[str | int, ...]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {"spark": SparkSection, "queries": QuerySection}
+    sections: dict[str, type[BaseModel]] = {
+        "spark": SparkSection,
+        "quality": QualitySection,
+        "queries": QuerySection,
+        "workers": WorkerSection,
+    }
     section = sections.get(str(location[0]), FleetFile) if location else FleetFile
     if location and location[-1] == "approximate":
         section = ApproximateSection

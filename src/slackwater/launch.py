@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from slackwater import policies
-from slackwater.config import FleetFile, QuerySection
+from slackwater.config import FleetFile, QualitySection, QuerySection
 from slackwater.core.errors import UsageError
 from slackwater.core.loading import load_object
 from slackwater.core.windows import Deadlines
@@ -23,6 +23,7 @@ from slackwater.engines.spark.discovery import discover
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.members import first_line
 from slackwater.engines.spark.ownership import claim
+from slackwater.engines.spark.quality_loop import QualitySettings
 from slackwater.engines.spark.session import session
 
 log = logging.getLogger("slackwater.fleet")
@@ -39,9 +40,19 @@ class Launch:
         Of the file: relative paths and modules are looked up there.
     dry_run
         Decide, but hold nothing.
+    quality
+        Instead of what the file says.
     """
 
-    def __init__(self, file: FleetFile, folder: Path, *, dry_run: bool = False) -> None:
+    def __init__(
+        self,
+        file: FleetFile,
+        folder: Path,
+        *,
+        dry_run: bool = False,
+        quality: QualitySettings | None = None,
+    ) -> None:
+        self._quality = quality
         self.file = file
         self.folder = folder
         self.dry_run = dry_run
@@ -54,14 +65,14 @@ class Launch:
     def run(self, console: Console, seconds: float | None = None) -> int:
         """Until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
         stop = threading.Event()
-        spark = self._session()
+        spark = self.open_session()
         _on_signals(stop)  # after Spark has put its own handler, which would cancel all jobs
-        frames = {name: self._build(spark, name) for name in self.file.queries}
-        with self._fleet(spark) as fleet:
+        frames = {name: self.build(spark, name) for name in self.file.queries}
+        with self.open_fleet(spark) as fleet:
             for name, frame in frames.items():
                 if stop.is_set():
                     break
-                self._start(fleet, name, frame)
+                self.start(fleet, name, frame)
             _show(fleet, console, stop, seconds)
             failures = fleet.failures
             console.print(fleet.status().table())
@@ -74,10 +85,10 @@ class Launch:
 
     def deadlines(self) -> dict[str, Deadlines]:
         """The windows of every query, as its plan shows them; nothing is started."""
-        spark = self._session()
+        spark = self.open_session()
         found = {}
         for name in self.file.queries:
-            built = self._build(spark, name)
+            built = self.build(spark, name)
             if isinstance(built, Exception):
                 raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
             frame = built if isinstance(built, DataFrame) else built._df
@@ -85,28 +96,31 @@ class Launch:
         spark.stop()
         return found
 
-    def _session(self) -> SparkSession:
+    def open_session(self) -> SparkSession:
+        """As the file wants it."""
         spark, conf = self.file.spark, self.file.spark.conf
         texts = {key: _spark_text(value) for key, value in conf.items()}
         started = session(self.file.name or "slackwater", spark.master, spark.profile, texts)
         started.sparkContext.setLogLevel("ERROR")
         return started
 
-    def _fleet(self, spark: SparkSession) -> Fleet:
+    def open_fleet(self, spark: SparkSession, name: str | None = None) -> Fleet:
+        """An empty fleet, named as the file says or as ``name``."""
         file = self.file
         return Fleet(
             spark,
             file.policy,
-            name=file.name,
+            name=name or file.name,
             slots=file.slots,
             gate=file.gate,
             max_wait=file.max_wait,
             controller=file.controller,
             dry_run=self.dry_run,
             parameters=file.parameters,
+            quality=self._quality or quality_settings(file.quality),
         )
 
-    def _build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
+    def build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
         """What the query's function returns; an error of its own stops only this query."""
         section = self.file.queries[name]
         try:
@@ -125,14 +139,15 @@ class Launch:
             )
         return built
 
-    def _start(
+    def start(
         self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter | Exception
     ) -> None:
+        """Start what the query's function returned; an error of its own stops only this query."""
         section = self.file.queries[name]
         if isinstance(built, Exception):
             fleet.report_failure(name, f"{type(built).__name__}: {built}")
             return
-        checkpoint = self._path(section.checkpoint or f"{self.file.checkpoints}/{name}")
+        checkpoint = self.checkpoint(name)
         keys = {"priority": section.priority, "max_wait": section.max_wait}
         try:
             if section.approximate is not None:
@@ -150,7 +165,8 @@ class Launch:
             else:
                 claim(checkpoint, name)
             writer = built.option("checkpointLocation", str(checkpoint))
-            fleet.start(writer, name=name, **keys)  # type: ignore[arg-type]
+            least = section.min_accuracy
+            fleet.start(writer, name=name, min_accuracy=least, **keys)  # type: ignore[arg-type]
         except UsageError:
             raise
         except Exception as error:
@@ -177,8 +193,25 @@ class Launch:
             writer = writer.trigger(processingTime=section.trigger)
         return writer
 
+    def checkpoint(self, name: str) -> Path:
+        """The folder of a query."""
+        stated = self.file.queries[name].checkpoint
+        return self._path(stated or f"{self.file.checkpoints}/{name}")
+
     def _path(self, text: str) -> Path:
         return (self.folder / text).resolve()
+
+
+def quality_settings(section: QualitySection) -> QualitySettings:
+    """As ``[quality]`` says."""
+    return QualitySettings(
+        period_s=section.period,
+        headroom=section.headroom,
+        batch_every_s=section.batch_every,
+        drain_s=section.drain,
+        patience=section.patience,
+        warmup_s=section.warmup,
+    )
 
 
 def _function(name: str, section: QuerySection) -> Callable[..., Any]:

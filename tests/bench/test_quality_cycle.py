@@ -1,6 +1,6 @@
 """Timing of the quality controller: there is something to shed, and the figures say of what."""
 
-from slackwater.bench.quality_cycle import measure, table
+from slackwater.bench.quality.cycle import measure, table
 
 
 def test_a_cycle_can_be_timed() -> None:

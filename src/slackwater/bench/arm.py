@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from slackwater.bench.cpu import CpuMeter, reaped_cpu, thread_cpu
 from slackwater.bench.threads import cpu_by_group
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.profile import SETTINGS
 from slackwater.engines.spark.session import build_session
+from slackwater.metrics.process_tree import CpuMeter, reaped_cpu, thread_cpu
 
 WARMUP_LIMIT_S = 300.0
 _POLL_S = 0.5

@@ -128,10 +128,10 @@ for _workload, _help in {
 @bench.command()
 def aion(
     workloads: Annotated[
-        str, typer.Option(help="Comma-separated: ysb (ysb:campaigns=10), nyc-taxi, kmeans.")
+        str, typer.Option(help="Of ysb (ysb:campaigns=10), nyc-taxi, kmeans, payments; commas.")
     ] = "ysb:campaigns=10",
     settings: Annotated[
-        str, typer.Option(help="Delays and gaps of events, comma-separated: CC, GG, EC, EG.")
+        str, typer.Option(help="CC, GG, EC, EG, or delays/gaps such as uniform:0:1s/gamma:2.")
     ] = "EG",
     samplers: Annotated[
         str, typer.Option(help="Comma-separated; k-slack is no sampling, and waits for all rows.")
@@ -301,7 +301,7 @@ def quality_cycle(
     json_file: JsonFile = None,
 ) -> None:
     """How long one cycle of the quality controller takes over many tasks. No Spark."""
-    from slackwater.bench.quality_cycle import measure, table
+    from slackwater.bench.quality.cycle import measure, table
 
     result = measure(tasks, workers, repeats)
     console.print(table(result))

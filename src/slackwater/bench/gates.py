@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.table import Table
 
-from slackwater.bench.cpu import CpuMeter
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.observer import Progress, instant_s, ran_a_batch
 from slackwater.engines.spark.session import session
+from slackwater.metrics.process_tree import CpuMeter
 
 KINDS = ("none", "clock", "source")
 WARMUP_BATCHES = 8  # of each query, not counted

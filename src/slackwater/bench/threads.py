@@ -33,7 +33,7 @@ def group_of(name: str) -> str:
 def cpu_by_group(
     before: dict[int, tuple[str, float]], after: dict[int, tuple[str, float]]
 ) -> dict[str, float]:
-    """CPU seconds by group between two readings of :func:`slackwater.bench.cpu.thread_cpu`."""
+    """CPU seconds by group between two readings of ``process_tree.thread_cpu``."""
     groups: dict[str, float] = defaultdict(float)
     for thread, (name, seconds) in after.items():
         earlier = before.get(thread, (name, 0.0))[1]

@@ -16,7 +16,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from slackwater import policies
-from slackwater.bench.cpu import CpuMeter, thread_cpu
 from slackwater.bench.emissions import Progress
 from slackwater.bench.judge import Judge
 from slackwater.bench.sampler import driver_heap, sample
@@ -26,6 +25,7 @@ from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.observer import instant_s
 from slackwater.engines.spark.session import session
+from slackwater.metrics.process_tree import CpuMeter, thread_cpu
 from slackwater.traffic import Traffic
 from slackwater.workloads.base import Workload
 

@@ -15,6 +15,7 @@ WORKLOADS = {
     "linear-road": "slackwater.workloads.linear_road:LinearRoad",
     "nyc-taxi": "slackwater.workloads.nyc_taxi:NycTaxi",
     "kmeans": "slackwater.workloads.kmeans:KMeans",
+    "payments": "slackwater.workloads.payments:Payments",
     "catch-up": "slackwater.workloads.catch_up:CatchUp",
 }
 
@@ -59,6 +60,15 @@ def workload_with_options(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, *options = text.split(":")
     return name, workload_options(name, options)
+
+
+def workload_text(name: str, options: dict[str, Any]) -> str:
+    """The other way round.
+
+    >>> workload_text("ysb", {"campaigns": 10})
+    'ysb:campaigns=10'
+    """
+    return ":".join([name, *(f"{key}={value}" for key, value in options.items())])
 
 
 def parse_value(text: str) -> Any:

@@ -21,6 +21,7 @@ class QuerySpec:
     max_wait_s: float = 10.0  # no micro-batch waits longer, whatever the policy
     deadlines: Deadlines = field(default_factory=Deadlines)
     keep_open_s: float = 0.0  # a batch that begins sooner after a window's end closes it too early
+    pace_s: float = 0.0  # least time between the beginnings of two batches, where CPU is scarce
 
     def kept_open_until_s(self, now_s: float) -> float:
         """When a batch may begin: now, or once the windows that have just ended may close.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-Numbers = tuple[float, float]
+from slackwater.core.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -70,3 +70,48 @@ def spared_share(rates: KeepRates, delivered: float) -> float | None:
     if abs(between) < 0.02:
         return None
     return min(max((delivered - rates.others) / between, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class ShedPlan:
+    """What a source is told; how much a micro-batch keeps depends also on how much there is.
+
+    A micro-batch has at most ``rows`` rows: more of them are dropped down to the minimum, and what
+    is still too much is left for the next. So a burst costs accuracy at once, and not lag until
+    a controller has seen it.
+    """
+
+    accuracy: float = 1.0  # part of all rows that is kept
+    share: float = 0.0  # part of all rows that is spared
+    rows: int | None = None  # most rows that a micro-batch keeps; None: no limit
+    least: float = 0.0  # accuracy below which the limit drops no more
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.accuracy <= 1 or not 0 <= self.share <= 1 or not 0 <= self.least <= 1:
+            raise UsageError("a shed plan has accuracies between 0 and 1")
+        if self.rows is not None and self.rows < 1:
+            raise UsageError(f"a micro-batch keeps at least 1 row, not {self.rows}")
+
+    def most(self, waiting: int) -> int:
+        """How many of the rows that wait the micro-batch reads.
+
+        >>> ShedPlan(rows=100, least=0.1).most(5000)
+        1000
+        """
+        if self.rows is None or self.least <= 0 or waiting * self.least <= self.rows:
+            return waiting
+        return max(1, int(self.rows / self.least))
+
+    def rates(self, read: int) -> KeepRates:
+        """For a micro-batch that reads so many.
+
+        >>> ShedPlan(accuracy=0.9, rows=100).rates(1000)
+        KeepRates(spared=1.0, others=0.1)
+        """
+        accuracy = self.accuracy
+        if self.rows is not None and read * accuracy > self.rows:
+            accuracy = max(self.rows / read, min(self.least, accuracy))
+        return rates_for(accuracy, self.share)
+
+
+NO_SHEDDING = ShedPlan()

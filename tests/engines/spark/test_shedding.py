@@ -23,11 +23,11 @@ from slackwater.engines.spark.shed_rows import (
     Shedding,
     luck_by_key,
     parse_predicate,
-    read_rates,
-    write_rates,
+    read_shed_plan,
+    write_shed_plan,
 )
 from slackwater.engines.spark.shedders import find_shedders, refuse_shared
-from slackwater.quality.rates import EVERYTHING, KeepRates, rates_for, spared_share
+from slackwater.quality.rates import NO_SHEDDING, ShedPlan, rates_for, spared_share
 from tests.engines.spark.logs.memory_log import SCHEMA as LOG_SCHEMA
 from tests.engines.spark.logs.memory_log import (
     MemoryLog,
@@ -57,7 +57,7 @@ def rows_of(reader: FeedReader) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 @pytest.mark.usefixtures("clock")
 def test_a_feed_keeps_the_part_it_was_told_to_and_the_offset_says_so(tmp_path: Path) -> None:
     path = tmp_path / "shed.json"
-    write_rates(path, KeepRates(others=0.3))
+    write_shed_plan(path, ShedPlan(0.3))
     rows, end = rows_of(shed_feed(path))
     assert end["k"] == [1.0, 0.3]
     assert len(rows) / end["n"] == pytest.approx(0.3, abs=0.03)
@@ -66,7 +66,7 @@ def test_a_feed_keeps_the_part_it_was_told_to_and_the_offset_says_so(tmp_path: P
 @pytest.mark.usefixtures("clock")
 def test_a_replay_sheds_the_same_rows_whatever_the_file_says_by_then(tmp_path: Path) -> None:
     path = tmp_path / "shed.json"
-    write_rates(path, KeepRates(others=0.5))
+    write_shed_plan(path, ShedPlan(0.5))
     first, end = rows_of(shed_feed(path))
     path.unlink()
     again = shed_feed(path)
@@ -77,17 +77,30 @@ def test_a_replay_sheds_the_same_rows_whatever_the_file_says_by_then(tmp_path: P
 def test_what_a_smaller_rate_keeps_a_larger_keeps_as_well(tmp_path: Path) -> None:
     found = []
     for rate in (0.2, 0.6):
-        write_rates(tmp_path / "shed.json", KeepRates(others=rate))
+        write_shed_plan(tmp_path / "shed.json", ShedPlan(rate))
         rows, _ = rows_of(shed_feed(tmp_path / "shed.json"))
         found.append({row["user_id"] + str(row["event_time"]) for row in rows})
     assert found[0] < found[1]
 
 
 @pytest.mark.usefixtures("clock")
+def test_a_burst_is_shed_at_once_down_to_the_minimum_and_the_rest_waits(tmp_path: Path) -> None:
+    path = tmp_path / "shed.json"
+    write_shed_plan(path, ShedPlan(rows=1000))
+    rows, end = rows_of(shed_feed(path))
+    assert end["n"] > 4000
+    assert len(rows) == pytest.approx(1000, abs=100)
+    write_shed_plan(path, ShedPlan(rows=1000, least=0.5))
+    rows, end = rows_of(shed_feed(path))
+    assert end["n"] == pytest.approx(2000, abs=10)
+    assert len(rows) == pytest.approx(1000, abs=100)
+
+
+@pytest.mark.usefixtures("clock")
 def test_rows_of_a_key_go_together(tmp_path: Path) -> None:
     path = tmp_path / "shed.json"
     whole = Counter(row["ad_id"] for row in rows_of(shed_feed(path))[0])
-    write_rates(path, KeepRates(others=0.5))
+    write_shed_plan(path, ShedPlan(0.5))
     rows, _ = rows_of(shed_feed(path, Shedding(by=("ad_id",))))
     kept = Counter(row["ad_id"] for row in rows)
     assert 0 < len(kept) < len(whole)
@@ -98,7 +111,7 @@ def test_rows_of_a_key_go_together(tmp_path: Path) -> None:
 def test_spared_rows_are_dropped_last(tmp_path: Path) -> None:
     path = tmp_path / "shed.json"
     whole = Counter(row["event_type"] for row in rows_of(shed_feed(path))[0])
-    write_rates(path, KeepRates(spared=1.0, others=0.1))
+    write_shed_plan(path, ShedPlan(0.4, share=1 / 3))
     rows, _ = rows_of(shed_feed(path, Shedding(spare="event_type = 'purchase'")))
     kept = Counter(row["event_type"] for row in rows)
     assert kept["purchase"] == whole["purchase"]
@@ -113,14 +126,14 @@ def test_the_same_keys_are_kept_by_every_source() -> None:
 
 def test_rates_that_nobody_renews_shed_nothing(tmp_path: Path) -> None:
     path = tmp_path / "shed.json"
-    write_rates(path, KeepRates(others=0.5), lasts_s=-1)
-    assert read_rates(str(path)) == EVERYTHING
+    write_shed_plan(path, ShedPlan(0.5), lasts_s=-1)
+    assert read_shed_plan(str(path)) == NO_SHEDDING
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"keep": [0.5]}', '{"keep": [0, 2], "until": 9e9}'])
+@pytest.mark.parametrize("text", ["", "[]", '{"accuracy": 0.5}', '{"accuracy": 2, "until": 9e9}'])
 def test_a_broken_file_sheds_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "shed.json").write_text(text)
-    assert read_rates(str(tmp_path / "shed.json")) == EVERYTHING
+    assert read_shed_plan(str(tmp_path / "shed.json")) == NO_SHEDDING
 
 
 @given(rate=st.floats(0.05, 0.95), by_key=st.booleans())
@@ -133,14 +146,14 @@ def test_a_log_sheds_the_same_rows_at_every_replay(
     monkeypatch.setattr(reader_module, "now_us", lambda: 1_000_000)
     MemoryReader.logs["here"] = MemoryLog({"s": [MemoryRow(number) for number in range(2000)]})
     path = tmp_path / "shed.json"
-    write_rates(path, KeepRates(others=rate))
+    write_shed_plan(path, ShedPlan(rate))
     options = MemoryOptions(shed=str(path), shed_by=("number",) if by_key else ())
     reader = MemoryReader(options, LOG_SCHEMA)
     start = reader.initialOffset()
     end = json.loads(json.dumps(reader.latestOffset(start, ALL)))
     first = read(reader, start, end)  # type: ignore[arg-type]
     assert len(first) / 2000 == pytest.approx(rate, abs=0.05)
-    write_rates(path, KeepRates(others=1 - rate))
+    write_shed_plan(path, ShedPlan(1 - rate))
     assert read(MemoryReader(options, LOG_SCHEMA), start, end) == first  # type: ignore[arg-type]
 
 
@@ -194,9 +207,9 @@ def test_any_source_is_shed_while_it_runs_and_what_came_through_is_counted(
     query = marked.select(F.col("value")).writeStream.format("noop").start()
     try:
         eventually(lambda: _delivered(query, shedders) == 1.0, 60)
-        shedders.put(KeepRates(1.0, 0.2))
+        shedders.put(ShedPlan(0.28, share=0.1))
         eventually(lambda: abs((_delivered(query, shedders) or 0) - 0.28) < 0.05, 60)
-        shedders.put(EVERYTHING)
+        shedders.put(NO_SHEDDING)
         eventually(lambda: _delivered(query, shedders) == 1.0, 60)
     finally:
         query.stop()
@@ -212,7 +225,7 @@ def _delivered(query: Any, shedders: Any) -> float | None:
 def test_a_feed_inside_spark_tells_what_it_kept(spark: SparkSession) -> None:
     rows = feed(spark, YSB, rate="1000", start=time.time() - 5, sheddable=True)
     shedders = find_shedders(rows)
-    shedders.put(KeepRates(others=0.4))
+    shedders.put(ShedPlan(0.4))
     query = rows.writeStream.format("noop").start()
     try:
         eventually(lambda: abs((_delivered(query, shedders) or 0) - 0.4) < 0.1, 60)

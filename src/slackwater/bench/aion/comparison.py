@@ -7,6 +7,7 @@ from typing import Any
 from slackwater.bench.aion.trial import DRAIN_LIMIT_S, SETTINGS, START_LIMIT_S, AionTrial
 from slackwater.bench.apart import run_in_process
 from slackwater.bench.pace import Pace
+from slackwater.bench.workload_choice import workload_text
 from slackwater.core.errors import SlackwaterError, UsageError
 
 OVERHEAD_S = 25.0  # a trial takes so much longer than it measures
@@ -24,7 +25,7 @@ class Step:
     def keys(self) -> dict[str, Any]:
         trial = self.trial
         return {
-            "workload": trial.workload,
+            "workload": workload_text(trial.workload, trial.options),
             "setting": self.setting,
             "rate": trial.rate,
             "sampler": trial.sampler,
@@ -102,6 +103,10 @@ def _run_apart(trial: AionTrial) -> dict[str, Any]:
 
 
 def _setting(name: str) -> tuple[str, str]:
+    """Delays and gaps, of a named setting or written out with a slash between them."""
+    if "/" in name:
+        delays, _, gaps = name.partition("/")
+        return delays, gaps
     if name not in SETTINGS:
         raise UsageError(f"unknown setting {name!r}; known: {', '.join(SETTINGS)}")
     return SETTINGS[name]

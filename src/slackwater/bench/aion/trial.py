@@ -17,7 +17,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from slackwater.bench.cpu import CpuMeter
 from slackwater.bench.emissions import Emission, Progress, emissions
 from slackwater.bench.statistics import summary
 from slackwater.bench.workload_choice import window_of, workload_class
@@ -28,6 +27,7 @@ from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.observer import batch_end_s, ran_a_batch
 from slackwater.engines.spark.sampled_rows import new_plan_path
 from slackwater.engines.spark.session import session
+from slackwater.metrics.process_tree import CpuMeter
 from slackwater.sampling.ledger import Ledger
 from slackwater.traffic import Traffic
 

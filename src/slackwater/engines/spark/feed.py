@@ -41,7 +41,7 @@ from slackwater.engines.spark.shed_rows import (
     kept_by_content,
     kept_by_number,
     new_shed_path,
-    read_rates,
+    read_shed_plan,
     row_luck,
 )
 from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
@@ -197,9 +197,16 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows = row_limit(limit, self._options.knob)
         if rows == 0 and self._ceiling_us is None:  # a run-once query would take it for the end
             return start
+        shedding = read_shed_plan(self._options.shed)
+        if shedding.rows is not None:
+            most = shedding.most(self._timeline.count(until_us) - start["n"])
+            rows = most if rows is None else min(rows, most)
         if rows is not None and until_us > start["t"]:
             until_us = self._timeline.cut(start["t"], until_us, rows)
-        end = self._offset(until_us) | self._sampling(start, until_us) | self._keeping()
+        end = self._offset(until_us) | self._sampling(start, until_us)
+        rates = shedding.rates(max(end["n"] - start["n"], 1))
+        if rates.sheds:  # in the offset, so that a replay sheds the same rows
+            end["k"] = rates.numbers
         handed_out = self._timeline.handed_out
         return end if handed_out(_reach(end)) > handed_out(_reach(start)) else start
 
@@ -278,11 +285,6 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         ledger = next_ledger(self._options.plan, _ledger(start), until_us)
         return {} if ledger is None else {"s": ledger.to_json()}
-
-    def _keeping(self) -> Offset:
-        """How much the micro-batch keeps, if it sheds: in the offset, so that a replay does too."""
-        rates = read_rates(self._options.shed)
-        return {"k": rates.numbers} if rates.sheds else {}
 
     def _check(self, offset: Offset) -> None:
         """Refuse a checkpoint of other traffic: its rows could not be replayed."""

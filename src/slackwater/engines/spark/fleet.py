@@ -33,8 +33,10 @@ from slackwater.engines.spark.members import (
     query_status,
 )
 from slackwater.engines.spark.planner import Planner
+from slackwater.engines.spark.quality_fleet import FleetQuality
+from slackwater.engines.spark.quality_loop import QualityLoop, QualitySettings
 from slackwater.engines.spark.restarts import Restarter
-from slackwater.engines.spark.status import FleetStatus
+from slackwater.engines.spark.status import Accuracies, FleetStatus
 from slackwater.engines.spark.supervisor import ControllerProcess
 from slackwater.sampling import Promise
 
@@ -69,6 +71,8 @@ class Fleet:
         Decide, but hold nothing.
     parameters
         For the policy's constructor.
+    quality
+        How queries with a ``min_accuracy`` are shed.
 
     Examples
     --------
@@ -90,6 +94,7 @@ class Fleet:
         dry_run: bool = False,
         starts_at_once: int = 4,
         parameters: dict[str, Any] | None = None,
+        quality: QualitySettings | None = None,
     ) -> None:
         if slots is not None and slots < 1:
             raise UsageError(f"slots must be at least 1, not {slots}")
@@ -129,6 +134,8 @@ class Fleet:
         self._launcher.agent = self._agent
         self._await_controller(wanted=self._gated and not dry_run)
         self._restarter = Restarter(self._launcher.relaunch)
+        self._quality = FleetQuality(spark, quality or QualitySettings(), self._launcher)
+        self.on_progress(self._quality.take)
 
     # -- queries --------------------------------------------------------------------------------
 
@@ -140,11 +147,21 @@ class Fleet:
         priority: float = 1.0,
         max_wait: float | None = None,
         deadlines: Deadlines | None = None,
+        min_accuracy: float | None = None,
     ) -> StreamingQuery:
         """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
 
         A few queries start at once, others wait here for their turn. If the query fails because a
         Python process of one of its sources was lost, it is started again from its checkpoint.
+
+        Parameters
+        ----------
+        priority
+            Larger is more important.
+        min_accuracy
+            The least part of its input that the query must process. When input outgrows the
+            machine, rows are dropped down to this, those of less important queries first. Its
+            rows must be ``sheddable``. None: nothing is dropped, ever.
         """
         known = self._members.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
@@ -157,7 +174,10 @@ class Fleet:
             stated_s = self.max_wait if max_wait is None else max_wait
             spec = query_spec(name or "", priority, stated_s, deadlines or Deadlines())
             member = Member(spec, "none", writer, stated_wait_s=stated_s)
+            if min_accuracy is not None:
+                self._quality.prepare(name, writer, min_accuracy)
             self._launcher.launch(member)
+        self._quality.add(member, min_accuracy)
         assert member.query is not None
         return member.query
 
@@ -287,6 +307,26 @@ class Fleet:
         self.planners.append(found.planner)
         return found.results
 
+    def stop_query(self, name: str) -> None:
+        """Stop one query and forget it; started again, it goes on from its checkpoint."""
+        member = self._members.get(name)
+        if member is None:
+            raise UsageError(f"the fleet has no query named {name!r}")
+        member.stopped = True
+        if member.query is not None:
+            member.query.stop()
+            self._events.named.pop(member.query.runId, None)
+        self._quality.loop.remove(name)
+        self._agent.remove(name)
+        self._members.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Take a query that has ended off the list, so that it can be started again."""
+        member = self._members.get(name)
+        if member is not None and not member.active:
+            self._quality.loop.remove(name)
+            del self._members[name]
+
     def release(self, name: str) -> None:
         """Take a query out of the fleet; it goes on as plain Spark."""
         member = self._members.get(name)
@@ -317,7 +357,8 @@ class Fleet:
     # -- control and view -----------------------------------------------------------------------
 
     def off(self) -> None:
-        """Open every gate: queries go on as plain Spark."""
+        """Open every gate: queries go on as plain Spark, and nothing is shed."""
+        self._quality.loop.enabled = False
         wire.ask(self.socket, "control", action="off")
 
     def on(self) -> None:
@@ -325,6 +366,7 @@ class Fleet:
         if isinstance(self._controller, ControllerProcess) and self._controller.given_up:
             self._controller = self._start_controller()
             self._await_controller(wanted=True)
+        self._quality.loop.enabled = True
         wire.ask(self.socket, "control", action="on")
 
     @property
@@ -343,9 +385,21 @@ class Fleet:
             controller = "open" if is_open else "running"
         except SlackwaterError:
             known, controller = {}, "off: queries run as plain Spark"
-        rows = tuple(query_status(m, known.get(m.spec.name)) for m in self._all())
+        rows = tuple(
+            query_status(m, known.get(m.spec.name), self._quality.of(m.spec.name))
+            for m in self._all()
+        )
         gate = f"{self.gate_kind} ({self.gate_reason})"
         return FleetStatus(self.name, self.policy, gate, controller, self.slots, rows)
+
+    @property
+    def quality(self) -> QualityLoop:
+        """What sheds its queries and knows what they cost."""
+        return self._quality.loop
+
+    def accuracy(self, name: str) -> Accuracies | None:
+        """Of a query that may be shed; None for others."""
+        return self._quality.of(name)
 
     def explain(self, last: int = 20, query: str | None = None) -> list[dict[str, Any]]:
         """The last decisions, newest first: which query, why, how long it waited, who else did."""
@@ -381,6 +435,7 @@ class Fleet:
         self._closing.set()
         self._launcher.closed = True
         self._restarter.close()
+        self._quality.loop.close()
         self._agent.settle(SETTLE_LIMIT_S)
         for member in self._all():
             member.stopped = True
@@ -455,6 +510,9 @@ class Fleet:
         if name is None or member is None:
             return
         self._agent.remove(name)
+        if member.paused:  # it will be started again
+            member.ready.set()
+            return
         if exception is None or member.stopped:
             member.ended = True
             member.ready.set()

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from slackwater.core.errors import UsageError
 from slackwater.core.model import QueryMetrics, QuerySpec
 from slackwater.core.windows import Deadlines
-from slackwater.engines.spark.status import QueryStatus
+from slackwater.engines.spark.status import Accuracies, QueryStatus
 
 USUAL_WAIT_S = 10.0
 WINDOWS_OF_WAIT = 2.5  # a query is served before all others after half of its bound
@@ -28,6 +28,7 @@ class Member:
     ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
     stated_wait_s: float | None = None  # max_wait as its user gave it
     stopped: bool = False  # on request
+    paused: bool = False  # for want of CPU; it is started again when there is some
     ended: bool = False  # for good: stopped, finished, or failed and not to be started again
     error: str | None = None
     restarts: int = 0  # in all
@@ -68,9 +69,13 @@ def first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "failed")
 
 
-def query_status(member: Member, known: dict[str, Any] | None) -> QueryStatus:
+def query_status(
+    member: Member, known: dict[str, Any] | None, accuracy: Accuracies | None = None
+) -> QueryStatus:
     metrics = QueryMetrics(**known["metrics"]) if known else QueryMetrics()
-    if member.error is not None and not member.active:
+    if member.paused:
+        phase = "paused"
+    elif member.error is not None and not member.active:
         phase = "failed"
     elif member.query is not None and not member.active:
         phase = "stopped"
@@ -94,4 +99,5 @@ def query_status(member: Member, known: dict[str, Any] | None) -> QueryStatus:
         state_rows=metrics.state_rows,
         restarts=member.restarts,
         error=member.error,
+        accuracy=accuracy,
     )

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from slackwater.core.model import QueryMetrics
 from slackwater.metrics import Batch, BatchObserver, Coming
@@ -52,7 +52,7 @@ def batch_of(progress: Progress) -> Batch:
         max_event_s=_event_time_s(progress, "max"),
         watermark_s=_event_time_s(progress, "watermark"),
         backlog_rows=backlog_rows(progress),
-        arrived_rows=_arrived_rows(progress),
+        arrived_rows=_total(progress),
         state_rows=_state_total(progress, "numRowsTotal"),
         state_bytes=_state_total(progress, "memoryUsedBytes"),
     )
@@ -105,9 +105,31 @@ def backlog_rows(progress: Progress) -> float | None:
     return sum(known) if known else None
 
 
-def _arrived_rows(progress: Progress) -> float | None:
+class Arrived(NamedTuple):
+    """Rows that had arrived in all at a time."""
+
+    rows: float
+    at_s: float | None  # None: the sources do not tell when they looked
+
+
+def arrived_rows(progress: Progress) -> Arrived | None:
+    """Over the sources that tell.
+
+    >>> arrived_rows({"sources": [{"latestOffset": {"n": 55, "t": 2_000_000}, "endOffset": None}]})
+    Arrived(rows=55.0, at_s=2.0)
+    """
     known = [latest for latest, _ in _positions(progress)]
-    return sum(known) if known else None
+    if not known:
+        return None
+    offsets = [_parsed(source.get("latestOffset")) for source in progress.get("sources", [])]
+    times = [offset["t"] for offset in offsets if isinstance(offset, dict) and "t" in offset]
+    told = len(times) == len(known)
+    return Arrived(sum(known), sum(times) / len(times) / 1e6 if told else None)
+
+
+def _total(progress: Progress) -> float | None:
+    arrived = arrived_rows(progress)
+    return None if arrived is None else arrived.rows
 
 
 def _positions(progress: Progress) -> list[tuple[float, float | None]]:

@@ -121,9 +121,12 @@ class ControlServer:
 
     def _shown(self, state: QueryState, now_s: float) -> QueryState:
         """A query that must not begin yet is not there yet."""
-        if state.spec.keep_open_s <= 0 or state.phase != "waiting":
+        spec = state.spec
+        if (spec.keep_open_s <= 0 and spec.pace_s <= 0) or state.phase != "waiting":
             return state
-        until_s = state.spec.kept_open_until_s(now_s)
+        until_s = spec.kept_open_until_s(now_s)
+        if state.admitted_s is not None:
+            until_s = max(until_s, state.admitted_s + spec.pace_s)
         if until_s <= now_s:
             return state
         self._released_s = min(self._released_s, until_s)
@@ -333,6 +336,7 @@ def read_spec(message: Message) -> QuerySpec:
         max_wait_s=float(message["max_wait_s"]),
         deadlines=Deadlines(windows, inputs, str(found["output_mode"])),
         keep_open_s=float(message.get("keep_open_s", 0.0)),
+        pace_s=float(message.get("pace_s", 0.0)),
     )
 
 

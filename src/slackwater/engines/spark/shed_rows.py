@@ -1,8 +1,8 @@
 """Rows of our sources that are shed: before they reach the JVM, the same ones at every replay.
 
-How much is kept is a small file that the quality controller writes and the source reads before
-each micro-batch. It goes into the offset, so that a replay keeps the same rows. A missing, broken
-or old file sheds nothing.
+How much is kept is said by a small file that the quality controller writes and the source reads
+before each micro-batch. What follows from it goes into the offset, so that a replay keeps the same
+rows. A missing, broken or old file sheds nothing.
 """
 
 import json
@@ -13,7 +13,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.wire import runtime_dir
-from slackwater.quality.rates import EVERYTHING, KeepRates
+from slackwater.quality.rates import NO_SHEDDING, KeepRates, ShedPlan
 from slackwater.sampling.ledger import chances
 
 Floats = NDArray[np.float64]
@@ -105,26 +105,24 @@ def new_shed_path() -> str:
     return str(folder / f"{uuid.uuid4().hex}.json")
 
 
-def write_rates(path: Path, rates: KeepRates, lasts_s: float = LASTS_S) -> None:
+def write_shed_plan(path: Path, plan: ShedPlan, lasts_s: float = LASTS_S) -> None:
     """At once, so that no reader sees half of it."""
-    if not rates.sheds:
-        path.unlink(missing_ok=True)
-        return
     draft = path.with_suffix(".new")
-    draft.write_text(json.dumps({"keep": rates.numbers, "until": time.time() + lasts_s}))
+    draft.write_text(json.dumps({**asdict(plan), "until": time.time() + lasts_s}))
     os.replace(draft, path)
 
 
-def read_rates(path: str | None) -> KeepRates:
-    """What holds for the next micro-batch."""
+def read_shed_plan(path: str | None) -> ShedPlan:
+    """What holds for the next micro-batch; nothing is shed where there is no plan that holds."""
     if path is None:
-        return EVERYTHING
+        return NO_SHEDDING
     try:
         found = json.loads(Path(path).read_bytes())
-        current = time.time() < found["until"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return EVERYTHING
-    return KeepRates.of_numbers(found.get("keep")) if current else EVERYTHING
+        if time.time() >= found.pop("until"):
+            return NO_SHEDDING
+        return ShedPlan(**found)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, UsageError):
+        return NO_SHEDDING
 
 
 def kept_by_number(rates: KeepRates, seed: int, part: int, numbers: Any) -> NDArray[np.intp]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.plan_tree import java_node, read_plan
 from slackwater.engines.spark.shed_filter import PREFIX, set_property
-from slackwater.engines.spark.shed_rows import write_rates
-from slackwater.quality.rates import EVERYTHING, KeepRates, rates_for, spared_share
+from slackwater.engines.spark.shed_rows import write_shed_plan
+from slackwater.quality.rates import EVERYTHING, NO_SHEDDING, KeepRates, ShedPlan, spared_share
 
 
 class Counted(NamedTuple):
@@ -37,21 +37,23 @@ class Shedders:
     spark: SparkSession
     files: tuple[Path, ...] = ()
     properties: tuple[str, ...] = ()
-    rates: KeepRates = EVERYTHING
+    plan: ShedPlan = NO_SHEDDING
     share: float = 0.0  # of rows that are spared, as far as is known
 
-    def aim(self, accuracy: float) -> None:
-        """Keep so much on the whole, from the next micro-batch on."""
-        self.put(rates_for(accuracy, self.share))
+    def aim(self, accuracy: float, rows: int | None = None, least: float = 0.0) -> None:
+        """Keep so much on the whole, from the next micro-batch on; see :class:`ShedPlan`."""
+        self.put(ShedPlan(accuracy, self.share, rows, least))
 
-    def put(self, rates: KeepRates) -> None:
-        """Also when nothing has changed: a source forgets rates that are not renewed."""
+    def put(self, plan: ShedPlan) -> None:
+        """Also when nothing has changed: a source forgets a plan that is not renewed."""
+        if plan.rows is not None and len(self.files) > 1:
+            plan = replace(plan, rows=max(1, plan.rows // len(self.files)))
         for path in self.files:
-            write_rates(path, rates)
-        if rates != self.rates:
+            write_shed_plan(path, plan)
+        if plan.rates(1) != self.plan.rates(1):
             for name in self.properties:
-                set_property(self.spark, name, rates)
-        self.rates = rates
+                set_property(self.spark, name, plan.rates(1))
+        self.plan = plan
 
     def count(self, progress: dict[str, Any]) -> Counted | None:
         """What a micro-batch let through; None where it had no rows to shed."""
@@ -59,7 +61,8 @@ class Shedders:
         seen, kept = sum(each.seen for each in found), sum(each.kept for each in found)
         if not seen:
             return None
-        share = spared_share(rates_of(progress) or self.rates, kept / seen)
+        told = rates_of(progress) if self.files else self.plan.rates(1)
+        share = spared_share(told or EVERYTHING, kept / seen)
         if share is not None and seen >= 100:
             self.share += 0.2 * (share - self.share)
         return Counted(seen, kept)

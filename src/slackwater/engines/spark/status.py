@@ -2,7 +2,18 @@
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
+
+SHOWN = ("minimum", "desired", "current", "delivered")  # accuracies in the table
+
+
+class Accuracies(NamedTuple):
+    """How much of its input a query processes; all between 0 and 1."""
+
+    minimum: float  # as its user stated it
+    desired: float  # what the controller wants
+    current: float | None  # what is processed of what comes and waits
+    delivered: float | None  # what came through its shedders in the last seconds, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +21,7 @@ class QueryStatus:
     """One row of the table."""
 
     name: str
-    phase: str  # waiting, running, idle, starting, stopped, failed
+    phase: str  # waiting, running, idle, starting, paused, stopped, failed
     gate: str  # clock, source, none
     priority: float
     waited_s: float = 0.0
@@ -23,6 +34,7 @@ class QueryStatus:
     state_rows: int | None = None
     restarts: int = 0
     error: str | None = None  # first line
+    accuracy: Accuracies | None = None  # of a query that may be shed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +63,11 @@ class FleetStatus:
             "lag s": [_text(q.lag_s, ".2f") for q in queries],
             "batch s": [_text(q.batch_s, ".2f") for q in queries],
             "state rows": [_text(q.state_rows, "d") for q in queries],
+            **{name: [_accuracy(q, name) for q in queries] for name in SHOWN},
             "restarts": [str(q.restarts) if q.restarts else "" for q in queries],
             "error": [q.error or "" for q in queries],
         }
-        optional = {"gate", "priority", "restarts", "error"}
+        optional = {"gate", "priority", "restarts", "error", *SHOWN}
         return {
             name: cells
             for name, cells in found.items()
@@ -100,6 +113,10 @@ class FleetStatus:
         )
         title = escape(self.title)
         return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _accuracy(query: QueryStatus, name: str) -> str:
+    return "" if query.accuracy is None else _text(getattr(query.accuracy, name), ".0%")
 
 
 def _tells(cells: list[str]) -> bool:

@@ -20,7 +20,7 @@ from slackwater.engines.spark.logs.schemas import arrow_schema
 from slackwater.engines.spark.logs.shedding import kept_batch
 from slackwater.engines.spark.logs.spans import Span, spans
 from slackwater.engines.spark.sampled_rows import SAMPLE, next_ledger
-from slackwater.engines.spark.shed_rows import read_rates
+from slackwater.engines.spark.shed_rows import read_shed_plan
 from slackwater.engines.spark.source_process import end_quietly, now_us, spare_collections
 
 
@@ -100,6 +100,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         view = self._visible(start)
         begin = {name: self._begin(name, stream, start) for name, stream in view.items()}
         latest = {name: self._reach(name, stream) for name, stream in view.items()}
+        shedding = read_shed_plan(self._options.shed)
+        if shedding.rows is not None:
+            most = shedding.most(max(self._count(latest) - self._count(begin), 0))
+            rows = most if rows is None else min(rows, most)
         at = self._admit(begin, latest, rows, start.rows)
         horizon_us = self._horizon(start, at, latest, planned_us)
         ledger = next_ledger(self._options.plan, start.ledger, horizon_us)
@@ -114,7 +118,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin={n: p for n, p in begin.items() if start.is_initial or start.at.get(n) != p},
             ledger=ledger,
             held=still_held(start, begin, at, planned_us, ceiling_us),
-            keep=read_rates(self._options.shed),
+            keep=shedding.rates(max(self._count(at) - self._count(begin), 1)),
         )
 
     def _visible(self, start: LogOffset) -> dict[str, Stream]:

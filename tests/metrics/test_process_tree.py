@@ -6,8 +6,8 @@ import sys
 import threading
 import time
 
-from slackwater.bench.cpu import CpuMeter, reaped_cpu, thread_cpu
 from slackwater.bench.threads import cpu_by_group
+from slackwater.metrics.process_tree import CpuMeter, reaped_cpu, thread_cpu
 
 BURN_S = 0.3
 BURN = f"import time\nwhile time.process_time() < {BURN_S}: pass"

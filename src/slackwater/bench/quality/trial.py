@@ -1,0 +1,187 @@
+"""Queries under more load than the machine can take, in one Spark, watched second by second.
+
+``python -m slackwater.bench.quality.trial OUT`` reads a trial from standard input.
+"""
+
+import json
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slackwater.core.errors import EngineError, UsageError
+from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.observer import ran_a_batch, working_time
+from slackwater.engines.spark.quality_loop import QualitySettings
+from slackwater.engines.spark.session import session
+from slackwater.engines.spark.shedders import Shedders, find_shedders
+from slackwater.quality.rates import ShedPlan
+from slackwater.traffic import Timeline, Traffic
+from slackwater.workloads.knn import Knn
+
+START_LIMIT_S = 180.0
+LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryPlan:
+    """One KNN query of a trial."""
+
+    name: str
+    rate: str  # of its input, as the feed takes it; seconds count from the trial's start
+    priority: float = 1.0
+    min_accuracy: float = 0.0
+    references: int = 200
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityTrial:
+    """What runs, and how.
+
+    ``arm`` is ``plain`` (Spark alone, nothing shed), ``fixed:0.4`` (that part is kept, always) or
+    ``slackwater``.
+    """
+
+    arm: str
+    queries: list[dict[str, Any]] = field(default_factory=list)  # of QueryPlan
+    seconds: float = 60.0
+    warmup_s: float = 15.0  # in which a tenth of the load comes, so that the JVM has compiled
+    master: str = "local[2]"
+    policy: str = "fcfs"
+    settings: dict[str, Any] = field(default_factory=dict)  # of QualitySettings
+
+    def __post_init__(self) -> None:
+        if self.arm not in ("plain", "slackwater") and not self.arm.startswith("fixed:"):
+            raise UsageError(f"unknown arm {self.arm!r}; known: plain, slackwater, fixed:PART")
+
+
+class Watch:
+    """What becomes of one query: rows read and kept, by its progress; rows that arrived, by the
+    traffic itself, which does not depend on anything that is being measured."""
+
+    def __init__(self, timeline: Timeline, shedders: Shedders) -> None:
+        self.timeline = timeline
+        self._shedders = shedders
+        self.read = 0
+        self.kept = 0
+        self.busy_s = 0.0
+        self.batches: list[tuple[float, float, int]] = []  # start, duration, rows kept
+
+    def take(self, progress: dict[str, Any]) -> None:
+        counted = self._shedders.count(progress)
+        if counted is None or not ran_a_batch(progress):
+            return
+        start_s, duration_s = working_time(progress)
+        self.read += counted.seen
+        self.kept += counted.kept
+        self.busy_s += duration_s
+        self.batches.append((start_s, duration_s, counted.kept))
+
+    def look(self, now_s: float) -> dict[str, float]:
+        arrived = self.timeline.count(round(now_s * 1e6))
+        second_ago = self.timeline.count(round((now_s - 1) * 1e6))
+        rate = max(arrived - second_ago, 1)
+        lag = arrived - self.read
+        return {
+            "arrived": arrived,
+            "read": self.read,
+            "kept": self.kept,
+            "rate": rate,
+            "lag_rows": lag,
+            "lag_s": self._lag_s(now_s),
+        }
+
+    def _lag_s(self, now_s: float) -> float:
+        """How long ago the oldest row that was not read had arrived."""
+        low, high = self.timeline.start_us / 1e6, now_s
+        if self.timeline.count(round(now_s * 1e6)) <= self.read:
+            return 0.0
+        while high - low > 0.01:
+            middle = (low + high) / 2
+            if self.timeline.count(round(middle * 1e6)) > self.read:
+                high = middle
+            else:
+                low = middle
+        return now_s - high
+
+
+def run(trial: QualityTrial) -> dict[str, Any]:
+    """Everything in this process: a fresh JVM."""
+    spark = session("slackwater-quality", trial.master)
+    spark.sparkContext.setLogLevel("OFF")
+    plain = trial.arm != "slackwater"
+    start_s = float(int(time.time()) + 25)  # queries are there when the traffic begins
+    fleet = Fleet(
+        spark,
+        "spark" if plain else trial.policy,
+        quality=QualitySettings(**trial.settings),
+    )
+    with fleet:
+        watches = {}
+        for plan in (QueryPlan(**each) for each in trial.queries):
+            watches[plan.name] = _start(fleet, trial, plan, start_s)
+        fleet.on_progress(lambda name, progress: watches[name].take(progress))
+        if not fleet.wait_ready(START_LIMIT_S):
+            raise EngineError("the queries did not start in time")
+        samples = _watch(fleet, watches, start_s, start_s + trial.warmup_s + trial.seconds)
+        failures = fleet.failures
+    spark.stop()
+    if failures:
+        raise EngineError(next(iter(failures.values())))
+    return {
+        "trial": trial.__dict__,
+        "start_s": start_s,
+        "samples": samples,
+        "batches": {name: watch.batches for name, watch in watches.items()},
+    }
+
+
+def _start(fleet: Fleet, trial: QualityTrial, plan: QueryPlan, start_s: float) -> Watch:
+    traffic = Traffic(start_s=start_s, rate=plan.rate, seed=plan.seed, delays="constant:0ms")
+    rows = Knn(traffic=traffic, references=plan.references).query(fleet.spark)
+    shedders = find_shedders(rows)
+    least = plan.min_accuracy if trial.arm == "slackwater" else None
+    writer = rows.writeStream.format("noop")
+    fleet.start(writer, name=plan.name, priority=plan.priority, min_accuracy=least)
+    if trial.arm.startswith("fixed:"):
+        part = ShedPlan(float(trial.arm.removeprefix("fixed:")))
+        threading.Thread(target=_keep_renewing, args=(shedders, part), daemon=True).start()
+    return Watch(traffic.timeline(), find_shedders(rows))
+
+
+def _keep_renewing(shedders: Shedders, plan: ShedPlan) -> None:
+    """A plan that is not renewed is forgotten."""
+    while True:
+        shedders.put(plan)
+        time.sleep(5.0)
+
+
+def _watch(
+    fleet: Fleet, watches: dict[str, Watch], start_s: float, until_s: float
+) -> list[dict[str, Any]]:
+    samples = []
+    while time.time() < until_s:
+        time.sleep(LOOK_EVERY_S)
+        now_s = time.time()
+        if now_s < start_s:
+            continue
+        looks: dict[str, Any] = {}
+        for name, watch in watches.items():
+            looks[name] = watch.look(now_s)
+            found = fleet.accuracy(name)
+            if found is not None:
+                looks[name] |= found._asdict()
+        samples.append({"at_s": round(now_s - start_s, 2), "queries": looks})
+    return samples
+
+
+def main() -> None:
+    trial = QualityTrial(**json.load(sys.stdin))
+    Path(sys.argv[1]).write_text(json.dumps(run(trial)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""The quality controller at work in one driver: measures queries, sets their shedders."""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slackwater.engines.spark.quality_meter import Needs, QualityMeter
+from slackwater.engines.spark.shedders import Shedders
+from slackwater.metrics.machine import MachineMeter
+from slackwater.quality import (
+    Accuracy,
+    Cluster,
+    Decision,
+    Graph,
+    Layout,
+    Load,
+    QualityController,
+    Task,
+    WarmUps,
+)
+from slackwater.quality.accuracies.lag import Lag
+from slackwater.quality.rates import NO_SHEDDING
+
+log = logging.getLogger("slackwater.quality")
+
+WORKER = "driver"
+FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
+LONGEST = 1.5  # a micro-batch takes no longer than so many times the usual
+SCARCE = 0.1  # of the cores left over, below which batches become fewer
+SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualitySettings:
+    """How queries are shed."""
+
+    period_s: float = 1.0  # of the cycle
+    headroom: float = 0.05  # part of the CPU that is not given away
+    batch_every_s: float = 1.0  # how long may lie between two micro-batches of a query
+    drain_s: float = 2.0  # how long a backlog may take to go
+    patience: int = 10  # cycles that minimums must not fit before a query is stopped
+    warmup_s: float = 30.0  # limit of a warm-up
+    pauses: bool = True  # whether queries are stopped here; a supervisor does it itself
+    watches_all: bool = False  # also queries that are never shed, for what they cost
+    cpus: frozenset[int] = frozenset()  # that this process is bound to; none: all
+
+
+@dataclass
+class Quality:
+    """One query that may be shed."""
+
+    name: str
+    priority: float
+    min_accuracy: float
+    shedders: Shedders
+    meter: QualityMeter
+    desired: float = 1.0  # what the controller wants
+    current: float | None = None  # what is processed of what comes and waits
+    paused: bool = False  # stopped because its minimum does not fit
+    applied: float = 1.0  # what its shedders aim at
+    pace_s: float = 0.0  # least time between its micro-batches
+    busy_before_s: float = 0.0
+
+
+class QualityLoop:
+    """A thread that turns measurements into shed rates.
+
+    Parameters
+    ----------
+    cores
+        For all queries together; None: they run elsewhere, and only a query's own time bounds it.
+    on_pause, on_resume
+        Called with the name of a query that must stop, or may run again.
+    on_pace
+        Called with the name of a query and the least time between its micro-batches.
+    accuracy
+        The definition of the current accuracy.
+    """
+
+    def __init__(
+        self,
+        settings: QualitySettings,
+        cores: float | None,
+        on_pause: Callable[[str], None],
+        on_resume: Callable[[str], None],
+        on_pace: Callable[[str, float], None] = lambda name, pace_s: None,
+        accuracy: Accuracy | None = None,
+    ) -> None:
+        self.settings = settings
+        self.enabled = True
+        self.decision: Decision | None = None
+        self._cores = cores
+        self._on_pause = on_pause
+        self._on_resume = on_resume
+        self._on_pace = on_pace
+        self._machine = MachineMeter(cpus=settings.cpus)
+        self.used = 0.0  # cores of this application, smoothed
+        self._controller = QualityController(
+            accuracy or Lag(settings.drain_s),
+            settings.headroom,
+            WarmUps(limit_s=settings.warmup_s),
+            settings.patience if settings.pauses else sys.maxsize,
+        )
+        self._lock = threading.Lock()
+        self._queries: dict[str, Quality] = {}
+        self.others = 0.0  # cores that other processes use, smoothed
+        self._cores_per_batch = 1.0  # while a micro-batch runs; less when others are in its way
+        self._most_per_batch = 1.0  # and the most that was seen lately
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, quality: Quality) -> None:
+        """From now on this query is shed where there is too much."""
+        with self._lock:
+            self._queries[quality.name] = quality
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="slackwater-quality", daemon=True
+                )
+                self._thread.start()
+
+    def get(self, name: str) -> Quality | None:
+        return self._queries.get(name)
+
+    def all(self) -> list[Quality]:
+        with self._lock:
+            return list(self._queries.values())
+
+    def take(self, name: str, progress: dict[str, Any]) -> None:
+        """One progress event of any query."""
+        quality = self._queries.get(name)
+        if quality is not None:
+            quality.meter.take(progress, quality.shedders.count(progress))
+
+    def remove(self, name: str) -> None:
+        """The query has gone."""
+        with self._lock:
+            self._queries.pop(name, None)
+
+    def cost(self, name: str) -> dict[str, float] | None:
+        """What a query costs: cores at accuracy 0, more at 1, at most; and its accuracy now."""
+        found = self._queries.get(name)
+        needs = found.meter.needs if found is not None else None
+        if found is None or needs is None:
+            return None
+        each, waiting = self._cores_per_batch, needs.backlog / self.settings.drain_s
+        behind = 1 + waiting / needs.rate if needs.rate > 0 else 1.0
+        return {
+            "fixed": each * needs.fixed,
+            "slope": each * needs.rows * behind,
+            "most": self._most_per_batch,
+            "current": 1.0 if found.current is None else found.current,
+        }
+
+    def close(self) -> None:
+        """Nothing is shed any more."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        self._shed_nothing()
+
+    # -- the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closing.wait(self.settings.period_s):
+            try:
+                if self.enabled:
+                    self._cycle()
+                else:
+                    self._shed_nothing()
+            except Exception:
+                log.exception("no decision on quality; nothing is shed until there is one")
+                self._shed_nothing()
+
+    def _cycle(self) -> None:
+        known = [(quality, quality.meter.needs) for quality in self.all()]
+        queries = [(quality, needs) for quality, needs in known if needs is not None]
+        self._measure([quality for quality, _ in known])
+        if not queries:
+            return
+        layout, load, cluster = self._model(queries)
+        self.decision = self._controller.cycle(time.time(), cluster, layout, load)
+        self._enforce([quality for quality, _ in queries], self.decision)
+
+    def _measure(self, queries: list[Quality]) -> None:
+        """CPU of this application by second of micro-batches, and of everybody else."""
+        seconds, own, others = self._machine.look()
+        busy_s = 0.0
+        for quality in queries:
+            busy_s += quality.meter.busy_s - quality.busy_before_s
+            quality.busy_before_s = quality.meter.busy_s
+        if seconds <= 0:
+            return
+        self.others += 0.3 * (others - self.others)
+        self.used += 0.3 * (own - self.used)
+        if busy_s > 0.2 * seconds:
+            self._cores_per_batch += 0.2 * (own * seconds / busy_s - self._cores_per_batch)
+            self._most_per_batch = max(1.0, self._cores_per_batch, 0.99 * self._most_per_batch)
+
+    def _model(self, queries: list[tuple[Quality, Needs]]) -> tuple[Layout, Load, Cluster]:
+        graph = Graph([Task(q.name, (), q.priority, q.min_accuracy) for q, _ in queries])
+        places = np.arange(len(queries))
+        zeros = np.zeros(len(queries), dtype=np.intp)
+        layout = Layout(graph, places, zeros, zeros)
+        each = self._cores_per_batch
+        fixed = np.array([each * needs.fixed for _, needs in queries])
+        offered = np.array([needs.rate for _, needs in queries])
+        waiting = np.array([needs.backlog for _, needs in queries])
+        delivered = np.array([max(q.meter.delivered or 1.0, 0.01) for q, _ in queries])
+        processed = delivered * (offered + waiting / self.settings.drain_s)
+        per_row = np.array([needs.rows / max(needs.rate, 1e-9) for _, needs in queries])
+        load = Load(
+            in_rate=processed,
+            cpu=fixed + each * per_row * processed,
+            source_rate=offered,
+            out_rate=np.zeros(0),
+            fixed=fixed,
+            # Not by the time that it takes now: with less beside it, it takes less.
+            most=np.full(len(queries), self._most_per_batch * (1 - self.settings.headroom)),
+            backlog=waiting,
+        )
+        cores = self._cores if self._cores is not None else 1e6
+        others = self.others if self._cores is not None else 0.0
+        return layout, load, Cluster((WORKER,), np.array([cores]), np.array([others]))
+
+    def _enforce(self, queries: list[Quality], decision: Decision) -> None:
+        for place, quality in enumerate(queries):
+            quality.desired = float(decision.desired[place])
+            quality.current = float(decision.current[place])
+            rise = min(quality.desired, quality.applied + SLOWLY)
+            quality.applied = max(rise, quality.min_accuracy)
+            rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
+            quality.shedders.aim(quality.applied, rows, quality.min_accuracy)
+        self._pace(queries, decision)
+        for name in decision.stop:
+            log.error("%s stops: there is no CPU for its minimum accuracy", name)
+            self._queries[name].paused = True
+            self._on_pause(name)
+        for name in decision.resume:
+            log.warning("%s goes on: there is CPU for its minimum accuracy again", name)
+            self._queries[name].paused = False
+            self._on_resume(name)
+
+    def _pace(self, queries: list[Quality], decision: Decision) -> None:
+        """Where CPU is scarce, fewer batches: what they cost besides their rows is saved first."""
+        scarce = bool(decision.left[0] < SCARCE * (self._cores or 0.0) or decision.short)
+        scarce = scarce or bool((decision.desired < 1.0).any())
+        for quality in queries:
+            self._set_pace(quality, self.settings.batch_every_s if scarce else 0.0)
+
+    def _set_pace(self, quality: Quality, pace_s: float) -> None:
+        if pace_s != quality.pace_s:
+            quality.pace_s = pace_s
+            self._on_pace(quality.name, pace_s)
+
+    def _shed_nothing(self) -> None:
+        for quality in self.all():
+            self._set_pace(quality, 0.0)
+            quality.desired = quality.applied = 1.0
+            quality.shedders.put(NO_SHEDDING)

@@ -1,0 +1,271 @@
+"""Which query is on which worker, and what has to be done about it. No sockets, no Spark."""
+
+import logging
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal
+
+import numpy as np
+
+from slackwater.quality import Cluster, Graph, Layout, Load, QualityController, Task, place
+from slackwater.quality.cost import UNKNOWN_CPU
+
+log = logging.getLogger("slackwater.workers")
+
+ANSWER_S = 20.0  # a directive that shows no effect for so long is given again
+Phase = Literal["unplaced", "starting", "running", "moving", "stopping", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A query of the fleet file."""
+
+    name: str
+    priority: float = 1.0
+    min_accuracy: float = 1.0
+    prefers: tuple[str, ...] = ()  # workers
+
+
+@dataclass(frozen=True)
+class Directive:
+    """What a worker is to do."""
+
+    worker: str
+    op: Literal["start", "stop"]
+    query: str
+
+
+@dataclass
+class Placed:
+    """Where a query is."""
+
+    wanted: Wanted
+    phase: Phase = "unplaced"
+    worker: str | None = None
+    target: str | None = None  # of a move
+    told_s: float = 0.0  # when its worker was last told something
+    error: str | None = None
+    failures: int = 0
+    moves: int = 0
+
+
+@dataclass
+class WorkerView:
+    """A worker as it last reported."""
+
+    name: str
+    cores: float
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def queries(self) -> dict[str, dict[str, Any]]:
+        """That it runs, by name."""
+        found: dict[str, dict[str, Any]] = self.report.get("queries", {})
+        return found
+
+
+class Board:
+    """Keeps the fleet's queries running somewhere.
+
+    Parameters
+    ----------
+    wanted
+        The queries.
+    controller
+        Says what moves and what stops.
+    most_failures
+        In a row, after which a query is given up.
+    """
+
+    def __init__(
+        self,
+        wanted: list[Wanted],
+        controller: QualityController,
+        chance: Random | None = None,
+        most_failures: int = 5,
+    ) -> None:
+        self.queries = {each.name: Placed(each) for each in wanted}
+        self.workers: dict[str, WorkerView] = {}
+        self._controller = controller
+        self._chance = chance or Random()
+        self._most_failures = most_failures
+
+    # -- what happens ---------------------------------------------------------------------------
+
+    def joined(self, worker: str, cores: float) -> None:
+        """A worker is there, perhaps again."""
+        self.workers[worker] = WorkerView(worker, cores)
+
+    def reported(self, worker: str, report: dict[str, Any], now_s: float) -> list[Directive]:
+        """What a worker runs now; a query that runs where it should not is stopped there."""
+        view = self.workers.get(worker)
+        if view is None:
+            return []
+        view.report = report
+        found = []
+        for name in view.queries:
+            placed = self.queries.get(name)
+            if placed is None or not self._believe(placed, worker, now_s):
+                found.append(Directive(worker, "stop", name))
+        return found
+
+    def ended(self, worker: str, query: str, error: str | None, now_s: float) -> None:
+        """A query that a worker was told to start or stop runs there no more."""
+        placed = self.queries.get(query)
+        if placed is None or placed.worker != worker:
+            return
+        if placed.phase == "moving":
+            placed.phase, placed.worker = "unplaced", None
+        elif placed.phase == "stopping":
+            placed.phase, placed.worker = "stopped", None
+        elif error is None:
+            placed.phase, placed.worker = "stopped", None  # it has come to its end
+        else:
+            placed.failures += 1
+            placed.error = error
+            given_up = placed.failures >= self._most_failures
+            placed.phase = "failed" if given_up else "unplaced"
+            placed.worker = None
+            placed.told_s = now_s
+
+    def lost(self, worker: str) -> None:
+        """A worker is dead for certain: what it ran is placed again."""
+        self.workers.pop(worker, None)
+        for placed in self.queries.values():
+            if placed.worker == worker:
+                log.warning(
+                    "%s was on %s, which died; it is placed again", placed.wanted.name, worker
+                )
+                stopping = placed.phase == "stopping"
+                placed.phase, placed.worker = ("stopped" if stopping else "unplaced"), None
+
+    # -- what is to be done ---------------------------------------------------------------------
+
+    def place_all(self, now_s: float) -> list[Directive]:
+        """Start what runs nowhere, the important first; say again what was not heard."""
+        found = []
+        waiting = [each for each in self.queries.values() if each.phase == "unplaced"]
+        for placed in sorted(waiting, key=lambda each: -each.wanted.priority):
+            if placed.failures and now_s < placed.told_s + min(2.0**placed.failures, 30.0):
+                continue
+            worker = placed.target if placed.target in self.workers else self._choose(placed)
+            if worker is None:
+                break
+            placed.phase, placed.worker, placed.target = "starting", worker, None
+            placed.told_s = now_s
+            found.append(Directive(worker, "start", placed.wanted.name))
+        return found + self._again(now_s)
+
+    def control(self, now_s: float) -> list[Directive]:
+        """One cycle of the quality controller over all workers."""
+        running = [each for each in self.queries.values() if each.phase == "running"]
+        known = [each for each in running if self._measured(each) is not None]
+        names = tuple(self.workers)
+        if not known or any(not view.report for view in self.workers.values()):
+            return []
+        model = self._model(known, names)
+        decision = self._controller.cycle(now_s, *model)
+        found = []
+        for move in decision.moves:
+            placed = self.queries[move.instance[0]]
+            log.warning("%s moves from %s to %s", placed.wanted.name, move.origin, move.target)
+            placed.phase, placed.target, placed.told_s = "moving", move.target, now_s
+            placed.moves += 1
+            found.append(Directive(move.origin, "stop", placed.wanted.name))
+        for name in decision.stop:
+            placed = self.queries[name]
+            log.error("%s stops: no worker has the CPU for its minimum accuracy", name)
+            placed.phase, placed.told_s = "stopping", now_s
+            placed.error = "no worker has the CPU for its minimum accuracy"
+            assert placed.worker is not None
+            found.append(Directive(placed.worker, "stop", name))
+        return found
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def _believe(self, placed: Placed, worker: str, now_s: float) -> bool:
+        """Whether a query may run where a worker says that it does."""
+        if placed.phase in ("unplaced", "failed"):  # adopted: we were not there when it was placed
+            placed.phase, placed.worker, placed.told_s = "running", worker, now_s
+        elif placed.worker != worker or placed.phase == "stopped":
+            return False
+        elif placed.phase == "starting":
+            placed.phase = "running"
+            self._controller.warmups.begin((placed.wanted.name, 0), now_s)
+        if placed.phase == "running":
+            placed.failures, placed.error = 0, None
+        return True
+
+    def _again(self, now_s: float) -> list[Directive]:
+        found = []
+        for placed in self.queries.values():
+            overdue = now_s >= placed.told_s + ANSWER_S
+            if placed.worker is None or placed.worker not in self.workers:
+                continue
+            there = placed.wanted.name in self.workers[placed.worker].queries
+            if placed.phase in ("starting", "running") and not there and overdue:
+                found.append(Directive(placed.worker, "start", placed.wanted.name))
+            elif placed.phase in ("moving", "stopping") and overdue:
+                found.append(Directive(placed.worker, "stop", placed.wanted.name))
+            else:
+                continue
+            placed.told_s = now_s
+        return found
+
+    def _choose(self, placed: Placed) -> str | None:
+        names = list(self.workers)
+        if not names:
+            return None
+        free = np.array([self._free(self.workers[name]) for name in names])
+        preferred = [names.index(each) for each in placed.wanted.prefers if each in names]
+        chosen = place(free, self._chance, needed=UNKNOWN_CPU, preferred=preferred)
+        return None if chosen is None else names[chosen]
+
+    def _free(self, view: WorkerView) -> float:
+        """Cores that nobody uses; queries that are not measured yet count as one each."""
+        mine = [each for each in self.queries.values() if each.worker == view.name]
+        unknown = [each for each in mine if self._measured(each) is None]
+        used = float(view.report.get("used", 0.0)) + float(view.report.get("others", 0.0))
+        return view.cores - used - UNKNOWN_CPU * len(unknown)
+
+    def _measured(self, placed: Placed) -> dict[str, float] | None:
+        """What it costs: fixed, slope, most (cores), and its current accuracy."""
+        view = self.workers.get(placed.worker or "")
+        if view is None:
+            return None
+        found: dict[str, float] | None = view.queries.get(placed.wanted.name, {}).get("cost")
+        return found
+
+    def _model(self, running: list[Placed], names: tuple[str, ...]) -> tuple[Cluster, Layout, Load]:
+        graph = Graph(
+            [
+                Task(each.wanted.name, (), each.wanted.priority, each.wanted.min_accuracy)
+                for each in running
+            ]
+        )
+        places = np.arange(len(running))
+        layout = Layout(
+            graph,
+            places,
+            np.array([names.index(each.worker or "") for each in running], dtype=np.intp),
+            np.zeros(len(running), dtype=np.intp),
+        )
+        costs = [self._measured(each) or {} for each in running]
+        fixed = np.array([cost["fixed"] for cost in costs])
+        slope = np.array([cost["slope"] for cost in costs])
+        current = np.array([min(max(cost["current"], 0.01), 1.0) for cost in costs])
+        load = Load(
+            in_rate=current,
+            cpu=fixed + slope * current,
+            source_rate=np.ones(len(running)),
+            out_rate=np.zeros(0),
+            fixed=fixed,
+            most=np.array([cost["most"] for cost in costs]),
+        )
+        views = [self.workers[name] for name in names]
+        cluster = Cluster(
+            names,
+            np.array([view.cores for view in views]),
+            np.array([float(view.report["others"]) for view in views]),
+        )
+        return cluster, layout, load

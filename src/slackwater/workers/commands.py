@@ -1,0 +1,89 @@
+"""What `slackwater fleet` and `slackwater worker` do."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from slackwater.config import FleetFile
+from slackwater.workers.supervisor import Supervisor
+from slackwater.workers.worker import Worker
+
+LINE_PERIOD_S = 10.0  # between two status lines where the output is not a terminal
+
+
+def supervise(file: FleetFile, path: Path, console: Console, seconds: float | None) -> None:
+    """Until a signal, or for so long."""
+    supervisor = Supervisor(file, path)
+    _on_signals(supervisor)
+    if seconds is not None:
+        timer = threading.Timer(seconds, supervisor.stop)
+        timer.daemon = True
+        timer.start()
+    shown = threading.Thread(target=_show, args=(supervisor, console), daemon=True)
+    shown.start()
+    try:
+        supervisor.run()
+    finally:
+        supervisor.close()
+        console.print(table(supervisor))
+
+
+def work(file: FleetFile, path: Path, name: str, connect_to: str | None) -> None:
+    """Until the supervisor says so, or a signal."""
+    worker = Worker(file, path.parent, name, connect_to)
+    _on_signals(worker)
+    worker.run()
+
+
+def table(supervisor: Supervisor) -> Table:
+    """Queries, where they are, and their accuracies."""
+    names = ", ".join(supervisor.board.workers) or "none yet"
+    grid = Table(title=f"fleet {supervisor.name}, workers: {names}", title_justify="left")
+    columns = ("query", "phase", "worker", "priority", "moves", "desired", "current", "delivered")
+    for column in (*columns, "error"):
+        grid.add_column(column, overflow="fold")
+    for row in supervisor.rows():
+        accuracy = row["accuracy"] or {}
+        grid.add_row(
+            row["query"],
+            row["phase"],
+            row["worker"] or "",
+            f"{row['priority']:g}",
+            str(row["moves"] or ""),
+            *(_percent(accuracy.get(name)) for name in ("desired", "current", "delivered")),
+            row["error"] or "",
+        )
+    return grid
+
+
+def _show(supervisor: Supervisor, console: Console) -> None:
+    if console.is_terminal:
+        with Live(table(supervisor), console=console, refresh_per_second=2) as live:
+            while not supervisor.closing:
+                time.sleep(0.5)
+                live.update(table(supervisor))
+        return
+    while not supervisor.closing:
+        rows = supervisor.rows()
+        words = ", ".join(f"{row['query']} {row['phase']} on {row['worker']}" for row in rows)
+        console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False)
+        time.sleep(LINE_PERIOD_S)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _on_signals(stopped: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)

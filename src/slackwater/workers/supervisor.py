@@ -1,0 +1,250 @@
+"""The supervisor: starts workers, hears their reports, tells them what to run."""
+
+import logging
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from slackwater.config import FleetFile
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark import wire
+from slackwater.quality import QualityController, WarmUps
+from slackwater.workers import address
+from slackwater.workers.board import Board, Directive, Wanted
+from slackwater.workers.channel import Channel, ChannelError, Message, accept
+from slackwater.workers.roster import Roster
+from slackwater.workers.secret import make_token, read_token
+
+log = logging.getLogger("slackwater.workers")
+
+PERIOD_S = 0.5
+CONTROL_EVERY_S = 2.0
+REJOIN_S = 8.0  # that workers of a supervisor before us have to join, before any query is placed
+SILENT_S = 20.0  # a worker of another machine that says nothing for so long counts as dead
+RESPAWN_S = 2.0
+
+
+class Supervisor:
+    """Runs a fleet file on several workers.
+
+    Parameters
+    ----------
+    path
+        Of the fleet file: workers read it themselves.
+    """
+
+    def __init__(self, file: FleetFile, path: Path) -> None:
+        if not file.workers:
+            raise UsageError(f"{path}: no workers; add a section [workers.NAME]")
+        self.file = file
+        self.path = path
+        self.name = file.name or "slackwater"
+        self._epoch = time.time()
+        make_token(address.token_path(self.name))
+        self._token = read_token(address.token_path(self.name))
+        self.roster = Roster(wire.runtime_dir() / f"{self.name}.workers.json")
+        self.board = Board(
+            [
+                Wanted(
+                    name,
+                    query.priority,
+                    1.0 if query.min_accuracy is None else query.min_accuracy,
+                    tuple(query.workers),
+                )
+                for name, query in file.queries.items()
+            ],
+            QualityController(
+                headroom=file.quality.headroom,
+                warmups=WarmUps(limit_s=file.quality.warmup),
+                patience=file.quality.patience,
+            ),
+        )
+        self._channels: dict[str, Channel] = {}
+        self._heard_s: dict[str, float] = {}
+        self._spawned: dict[str, subprocess.Popen[bytes]] = {}
+        self._spawned_s: dict[str, float] = {}
+        self._inbox: queue.Queue[tuple[str, Message | None]] = queue.Queue()
+        self._server = address.listen(self.name, file.listen)
+        self._closing = threading.Event()
+        self._controlled_s = 0.0
+        threading.Thread(target=self._accept, name="slackwater-accept", daemon=True).start()
+
+    def run(self) -> None:
+        """Until :meth:`stop`."""
+        began_s = time.monotonic()
+        while not self._closing.is_set():
+            self._keep_workers()
+            self._hear()
+            expected = [n for n, p in self.roster.processes.items() if p.alive]
+            rejoined = all(name in self._channels for name in expected)
+            if rejoined or time.monotonic() > began_s + REJOIN_S:
+                self._direct(self.board.place_all(time.time()))
+            if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
+                self._controlled_s = time.monotonic()
+                self._direct(self.board.control(time.time()))
+
+    def stop(self) -> None:
+        """Ends the loop; also from a signal handler."""
+        self._closing.set()
+
+    @property
+    def closing(self) -> bool:
+        return self._closing.is_set()
+
+    def close(self, timeout_s: float = 60.0) -> None:
+        """Let the workers stop their queries and end."""
+        self._closing.set()
+        for name in list(self._channels):
+            self._send(name, {"op": "over"})
+        until_s = time.monotonic() + timeout_s
+        for process in self._spawned.values():
+            try:
+                process.wait(max(0.1, until_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("a worker did not end; it is killed")
+        for name, known in list(self.roster.processes.items()):
+            if not known.alive or name in self._spawned:
+                known.end_group()
+            self.roster.remove(name)
+        self._server.close()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One a query, for the table."""
+        found = []
+        for placed in self.board.queries.values():
+            view = self.board.workers.get(placed.worker or "")
+            known = view.queries.get(placed.wanted.name, {}) if view is not None else {}
+            found.append(
+                {
+                    "query": placed.wanted.name,
+                    "phase": placed.phase,
+                    "worker": placed.worker,
+                    "priority": placed.wanted.priority,
+                    "moves": placed.moves,
+                    "accuracy": known.get("accuracy"),
+                    "error": placed.error,
+                }
+            )
+        return found
+
+    # -- workers --------------------------------------------------------------------------------
+
+    def _keep_workers(self) -> None:
+        """Start those that are ours to start; see which have died."""
+        for name, section in self.file.workers.items():
+            process = self.roster.processes.get(name)
+            if process is not None and not process.alive:
+                self._bury(name)
+                process = None
+            silent_s = time.monotonic() - self._heard_s.get(name, time.monotonic())
+            if section.remote and name in self.board.workers and silent_s > SILENT_S:
+                self._bury(name)
+            waited = time.monotonic() >= self._spawned_s.get(name, -RESPAWN_S) + RESPAWN_S
+            if process is None and not section.remote and waited:
+                self._spawn(name)
+
+    def _spawn(self, name: str) -> None:
+        command = [sys.executable, "-m", "slackwater.cli", "worker", name, str(self.path)]
+        process = subprocess.Popen(
+            command,
+            start_new_session=True,  # a group of its own: it outlives us, and is ended as a whole
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )
+        self._spawned[name] = process
+        self._spawned_s[name] = time.monotonic()
+        self.roster.add(name, process.pid)
+
+    def _bury(self, name: str) -> None:
+        """Nothing that a dead worker started may still write when its queries go on elsewhere."""
+        process = self.roster.processes.get(name)
+        log.warning("worker %s died", name)
+        if process is not None:
+            process.end_group()
+        if name in self._spawned:
+            self._spawned.pop(name).poll()
+        self.roster.remove(name)
+        channel = self._channels.pop(name, None)
+        if channel is not None:
+            channel.close()
+        self.board.lost(name)
+
+    # -- the channel ----------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        while not self._closing.is_set():
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._welcome, args=(connection,), daemon=True).start()
+
+    def _welcome(self, connection: socket.socket) -> None:
+        """Let a worker in; then hear it until it goes."""
+        try:
+            if not address.is_ours(connection):
+                raise ChannelError("somebody else wanted to join")
+            channel = accept(connection, self._token)
+            if channel.peer not in self.file.workers:
+                raise ChannelError(f"{channel.peer} is no worker of this fleet")
+        except (ChannelError, OSError) as error:
+            log.warning("refused: %s", error)
+            connection.close()
+            return
+        before = self._channels.get(channel.peer)
+        self._channels[channel.peer] = channel
+        if before is not None:
+            before.close()
+        try:
+            while (message := channel.receive()) is not None:
+                self._inbox.put((channel.peer, message))
+        except (ChannelError, OSError) as error:
+            log.warning("%s is cut off: %s", channel.peer, error)
+        channel.close()
+        if self._channels.get(channel.peer) is channel:
+            del self._channels[channel.peer]
+
+    def _hear(self) -> None:
+        """What has come in, for at most one period."""
+        until_s = time.monotonic() + PERIOD_S
+        while (left_s := until_s - time.monotonic()) > 0:
+            try:
+                worker, message = self._inbox.get(timeout=left_s)
+            except queue.Empty:
+                return
+            if message is not None:
+                self._heard_s[worker] = time.monotonic()
+                try:
+                    self._handle(worker, message)
+                except (KeyError, TypeError, ValueError) as error:
+                    log.warning("a message of %s is refused: %r", worker, error)
+
+    def _handle(self, worker: str, message: Message) -> None:
+        now_s = time.time()
+        if message["op"] == "hello":
+            if not self.file.workers[worker].remote:
+                self.roster.add(worker, int(message["pid"]))
+            self.board.joined(worker, float(message["cores"]))
+        elif message["op"] == "report":
+            self._direct(self.board.reported(worker, message, now_s))
+        elif message["op"] == "ended":
+            self.board.ended(worker, str(message["query"]), message.get("error"), now_s)
+
+    def _direct(self, directives: list[Directive]) -> None:
+        for each in directives:
+            self._send(each.worker, {"op": each.op, "query": each.query})
+
+    def _send(self, worker: str, message: Message) -> None:
+        channel = self._channels.get(worker)
+        if channel is None:
+            return
+        try:
+            channel.send({**message, "epoch": self._epoch})
+        except OSError as error:
+            log.info("%s did not hear: %s", worker, error)

@@ -1,0 +1,216 @@
+"""A worker: one Spark application that runs the queries it is told to."""
+
+import fcntl
+import logging
+import os
+import queue
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from slackwater.config import FleetFile
+from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.members import first_line
+from slackwater.launch import Launch, quality_settings
+from slackwater.workers import address
+from slackwater.workers.channel import Channel, ChannelError, Message, join
+from slackwater.workers.secret import read_token
+
+log = logging.getLogger("slackwater.workers")
+
+REPORT_EVERY_S = 1.0
+RECONNECT_S = 0.5
+LOCK = "slackwater.lock"  # beside a checkpoint's other files
+
+
+class Worker:
+    """Hosts queries of a fleet file.
+
+    If the supervisor goes away, queries go on, and the worker waits for it to come back.
+
+    Parameters
+    ----------
+    name
+        Of the worker, as in the file's section ``[workers.NAME]``.
+    connect_to
+        ``host:port`` of the supervisor; None: the fleet's Unix socket.
+    """
+
+    def __init__(
+        self, file: FleetFile, folder: Path, name: str, connect_to: str | None = None
+    ) -> None:
+        section = file.workers.get(name)
+        if section is None:
+            known = ", ".join(file.workers) or "none"
+            raise UsageError(f"the file has no worker {name!r}; it has: {known}")
+        self.fleet_name = file.name or "slackwater"
+        self.name = name
+        self._token = read_token(address.token_path(self.fleet_name))
+        self._connect_to = connect_to or file.listen
+        self._cpus = frozenset(section.cpus)
+        if self._cpus:
+            os.sched_setaffinity(0, self._cpus)  # Spark's processes inherit it
+        self._cores = section.cores or float(len(self._cpus) or os.cpu_count() or 1)
+        quality = replace(
+            quality_settings(file.quality), pauses=False, watches_all=True, cpus=self._cpus
+        )
+        self._launch = Launch(_for_worker(file, self._cores), folder, quality=quality)
+        self._orders: queue.Queue[Message] = queue.Queue()
+        self._locks: dict[str, int] = {}  # descriptors, by query
+        self._epoch = 0.0  # of the newest supervisor that spoke to us
+        self._channel: Channel | None = None  # while there is a supervisor
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        """Until the supervisor says that it is over, or :meth:`stop`."""
+        spark = self._launch.open_session()
+        with self._launch.open_fleet(spark, f"{self.fleet_name}.{self.name}") as fleet:
+            handler = threading.Thread(target=self._obey, args=(fleet,), daemon=True)
+            handler.start()
+            while not self._stop.is_set():
+                try:
+                    self._serve(fleet)
+                except (OSError, ChannelError) as error:
+                    log.info("no supervisor: %s", error)
+                self._stop.wait(RECONNECT_S)
+        spark.stop()
+
+    def stop(self) -> None:
+        """Also from a signal handler."""
+        self._stop.set()
+        channel = self._channel
+        if channel is not None:
+            channel.close()  # whoever receives is woken
+
+    # -- the channel ----------------------------------------------------------------------------
+
+    def _serve(self, fleet: Fleet) -> None:
+        """One connection to the supervisor, as long as it lasts."""
+        connection = address.connect(self.fleet_name, self._connect_to)
+        channel = join(connection, self._token, self.name)
+        channel.send({"op": "hello", "pid": os.getpid(), "cores": self._cores})
+        closed = threading.Event()
+        self._channel = channel
+        reporter = threading.Thread(target=self._report, args=(fleet, channel, closed), daemon=True)
+        reporter.start()
+        try:
+            while not self._stop.is_set():
+                message = channel.receive()
+                if message is None:
+                    return
+                self._take(message)
+        finally:
+            closed.set()
+            self._channel = None
+            channel.close()
+
+    def _take(self, message: Message) -> None:
+        epoch = float(message.get("epoch", 0.0))
+        if epoch < self._epoch:
+            log.warning("a directive of an older supervisor is ignored")
+            return
+        self._epoch = epoch
+        if message["op"] == "over":
+            self.stop()
+        else:
+            self._orders.put(message)
+
+    def _report(self, fleet: Fleet, channel: Channel, closed: threading.Event) -> None:
+        while not closed.is_set() and not self._stop.is_set():
+            try:
+                channel.send({"op": "report", **self._report_of(fleet)})
+            except OSError:
+                return
+            closed.wait(REPORT_EVERY_S)
+
+    def _report_of(self, fleet: Fleet) -> Message:
+        queries: dict[str, Any] = {}
+        for name in self._locks:
+            accuracy = fleet.accuracy(name)
+            queries[name] = {
+                "cost": fleet.quality.cost(name),
+                "accuracy": None if accuracy is None else accuracy._asdict(),
+            }
+        return {
+            "used": fleet.quality.used,
+            "others": fleet.quality.others,
+            "queries": queries,
+        }
+
+    def _tell_ended(self, query: str, error: str | None) -> None:
+        channel = self._channel
+        if channel is not None:
+            try:
+                channel.send({"op": "ended", "query": query, "error": error})
+            except OSError:
+                log.info("nobody heard that %s has ended", query)
+
+    # -- queries (on a thread of their own: starting one takes seconds) -------------------------
+
+    def _obey(self, fleet: Fleet) -> None:
+        while not self._stop.is_set():
+            try:
+                order = self._orders.get(timeout=0.5)
+            except queue.Empty:
+                self._look_for_failures(fleet)
+                continue
+            name = str(order.get("query"))
+            try:
+                if order["op"] == "start":
+                    self._start(fleet, name)
+                elif order["op"] == "stop":
+                    self._end(fleet, name)
+            except Exception as error:
+                log.exception("%s could not be done", order)
+                self._release(name)
+                self._tell_ended(name, first_line(str(error)))
+
+    def _start(self, fleet: Fleet, name: str) -> None:
+        if name in self._locks:
+            return
+        if name not in self._launch.file.queries:
+            raise UsageError(f"the file has no query {name!r}")
+        self._lock(name)
+        built = self._launch.build(fleet.spark, name)
+        self._launch.start(fleet, name, built)
+        self._look_for_failures(fleet)
+
+    def _end(self, fleet: Fleet, name: str) -> None:
+        if name in fleet.queries:
+            fleet.stop_query(name)
+        self._release(name)
+        self._tell_ended(name, None)
+
+    def _look_for_failures(self, fleet: Fleet) -> None:
+        """The fleet starts what lost a Python process again by itself; the rest is told."""
+        for query in fleet.status().queries if self._locks else ():
+            if query.phase in ("failed", "stopped") and query.name in self._locks:
+                error = fleet.failures.get(query.name)
+                fleet.forget(query.name)
+                self._release(query.name)
+                self._tell_ended(query.name, error)
+
+    def _lock(self, name: str) -> None:
+        """Nobody else runs a query as long as we do, even if a supervisor errs."""
+        checkpoint = self._launch.checkpoint(name)
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(checkpoint / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise SlackwaterError(f"{name} still runs on another worker") from None
+        self._locks[name] = descriptor
+
+    def _release(self, name: str) -> None:
+        descriptor = self._locks.pop(name, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _for_worker(file: FleetFile, cores: float) -> FleetFile:
+    """The fleet file, with as many task slots as the worker has cores."""
+    master = file.spark.master or f"local[{max(1, round(cores))}]"
+    return file.model_copy(update={"spark": file.spark.model_copy(update={"master": master})})

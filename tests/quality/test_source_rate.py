@@ -1,0 +1,56 @@
+"""The source's rate, while it is behind and while its rate changes."""
+
+import random
+
+import numpy as np
+import pytest
+
+from slackwater.quality.source_rate import SourceRate
+from slackwater.traffic import ConstantDelays, Rate, Timeline
+from slackwater.traffic.gaps import parse_gaps
+
+
+def errors(text_gaps: str, seed: int) -> np.ndarray:
+    """Of estimates against the true rate, by a reader that gets half of what comes.
+
+    Looks come as micro-batches end: every 0.3 to 1.5 s. The rate changes by up to a factor of
+    two every half a minute; the stretch in which it does can only tell a mixture.
+    """
+    chance = random.Random(seed)
+    rate = Rate((0.0, 30.0, 60.0, 90.0), (1000.0, 2000.0, 1000.0, 1500.0))
+    timeline = Timeline(
+        rate, ConstantDelays(0.05), seed=seed, start_us=0, gaps=parse_gaps(text_gaps)
+    )
+    estimate, read, at_s, found = SourceRate(), 0.0, 0.0, []
+    while at_s < 120:
+        at_s += chance.uniform(0.3, 1.5)
+        arrived = timeline.count(round(at_s * 1e6))
+        read += 0.5 * (arrived - read)
+        lag = arrived - read
+        value = estimate.update(at_s, read + lag)
+        truth = rate.per_second[min(int((at_s - 0.05) // 30), 3)]
+        if value is not None:
+            found.append(value / truth - 1)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("gaps", ["constant", "gamma:2", "exponential"])
+def test_it_is_right_on_average_and_nearly_always(gaps: str) -> None:
+    found = np.concatenate([errors(gaps, seed) for seed in range(10)])
+    assert abs(found.mean()) <= 0.01
+    assert np.quantile(np.abs(found), 0.9) <= 0.05
+
+
+def test_a_change_is_seen_within_two_looks() -> None:
+    estimate = SourceRate()
+    for second in range(10):
+        estimate.update(second, 1000.0 * second)
+    estimate.update(10.0, 10_000.0 + 2000)
+    assert estimate.update(11.0, 10_000.0 + 5000) == pytest.approx(3000, rel=0.01)
+
+
+def test_a_look_at_the_same_time_changes_nothing() -> None:
+    estimate = SourceRate()
+    estimate.update(0.0, 0)
+    estimate.update(1.0, 10)
+    assert estimate.update(1.0, 99) == 10.0

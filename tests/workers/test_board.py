@@ -1,0 +1,196 @@
+"""Where queries go, and what becomes of them when workers die."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slackwater.quality import QualityController, WarmUps
+from slackwater.workers.board import ANSWER_S, Board, Directive, Wanted
+
+
+def board(*names: str, **kinds: Any) -> Board:
+    wanted = [kinds.get(name, Wanted(name)) for name in names]
+    return Board(wanted, QualityController(warmups=WarmUps(limit_s=5)), Random(1))
+
+
+def report(
+    used: float = 0.0, others: float = 0.0, **queries: dict[str, float] | None
+) -> dict[str, Any]:
+    return {
+        "used": used,
+        "others": others,
+        "queries": {name: {"cost": cost} for name, cost in queries.items()},
+    }
+
+
+def cost(full: float, current: float = 1.0) -> dict[str, float]:
+    return {"fixed": 0.0, "slope": full, "most": 4.0, "current": current}
+
+
+def test_a_new_query_goes_where_most_is_free_others_on_the_machine_counted() -> None:
+    fleet = board("q")
+    fleet.joined("w1", 4)
+    fleet.joined("w2", 4)
+    fleet.reported("w1", report(used=1.0, others=2.5), 0)
+    fleet.reported("w2", report(used=2.0), 0)
+    assert fleet.place_all(0) == [Directive("w2", "start", "q")]
+
+
+def test_queries_that_are_not_measured_yet_count_as_a_core() -> None:
+    fleet = board("a", "b", "c")
+    fleet.joined("w1", 2)
+    fleet.joined("w2", 1.5)
+    placed = [directive.worker for directive in fleet.place_all(0)]
+    assert placed == ["w1", "w2", "w1"]
+
+
+def test_where_it_wants_to_be_is_honoured_while_it_fits() -> None:
+    fleet = board("a", "b", a=Wanted("a", prefers=("w2",)), b=Wanted("b", prefers=("w2",)))
+    fleet.joined("w1", 8)
+    fleet.joined("w2", 1.5)
+    assert [each.worker for each in fleet.place_all(0)] == ["w2", "w1"]
+
+
+def test_queries_of_a_dead_worker_are_placed_again() -> None:
+    fleet = board("a", "b")
+    fleet.joined("w1", 4)
+    fleet.place_all(0)
+    fleet.reported("w1", report(a=None, b=None), 1)
+    fleet.lost("w1")
+    assert fleet.place_all(2) == []
+    fleet.joined("w2", 4)
+    assert {each.query for each in fleet.place_all(3)} == {"a", "b"}
+
+
+def test_a_new_supervisor_adopts_what_runs_and_starts_nothing_twice() -> None:
+    fleet = board("a", "b")
+    fleet.joined("w1", 4)
+    assert fleet.reported("w1", report(a=None), 0) == []
+    assert [each.query for each in fleet.place_all(0)] == ["b"]
+
+
+def test_a_query_that_runs_on_two_workers_is_stopped_on_one() -> None:
+    fleet = board("a")
+    fleet.joined("w1", 4)
+    fleet.joined("w2", 4)
+    fleet.reported("w1", report(a=None), 0)
+    assert fleet.reported("w2", report(a=None), 0) == [Directive("w2", "stop", "a")]
+
+
+def test_a_query_that_nobody_wants_is_stopped() -> None:
+    fleet = board("a")
+    fleet.joined("w1", 4)
+    assert fleet.reported("w1", report(old=None), 0) == [Directive("w1", "stop", "old")]
+
+
+def moving() -> Board:
+    fleet = board("low", "high", low=Wanted("low", 1, 0.8), high=Wanted("high", 2, 0.8))
+    fleet.joined("w1", 1)
+    fleet.joined("w2", 1)
+    fleet.reported("w1", report(low=cost(0.9), high=cost(0.9)), 0)
+    fleet.reported("w2", report(), 0)
+    return fleet
+
+
+def test_a_query_moves_when_the_minimums_do_not_fit_and_starts_only_when_it_has_stopped() -> None:
+    fleet = moving()
+    assert fleet.control(100) == [Directive("w1", "stop", "low")]
+    assert fleet.place_all(101) == []
+    assert fleet.queries["low"].phase == "moving"
+    fleet.ended("w1", "low", None, 102)
+    assert fleet.place_all(102) == [Directive("w2", "start", "low")]
+
+
+def test_a_worker_that_dies_while_a_query_leaves_it_does_not_keep_it() -> None:
+    fleet = moving()
+    fleet.control(100)
+    fleet.lost("w1")
+    assert {(each.query, each.worker) for each in fleet.place_all(101)} >= {("low", "w2")}
+
+
+def test_what_was_not_heard_is_said_again() -> None:
+    fleet = board("a")
+    fleet.joined("w1", 4)
+    first = fleet.place_all(0)
+    assert fleet.place_all(1) == []
+    assert fleet.place_all(ANSWER_S + 1) == first
+
+
+def test_a_query_that_fails_is_tried_again_more_and_more_slowly_and_then_given_up() -> None:
+    fleet = board("a")
+    fleet.joined("w1", 4)
+    now_s, starts = 0.0, 0
+    while fleet.queries["a"].phase != "failed":
+        for _ in fleet.place_all(now_s):
+            starts += 1
+            fleet.ended("w1", "a", "it broke", now_s)
+        now_s += 1
+        assert now_s < 1000
+    assert (starts, fleet.queries["a"].error) == (5, "it broke")
+
+
+def test_minimums_that_no_worker_has_room_for_stop_the_least_important() -> None:
+    fleet = moving()
+    fleet.lost("w2")
+    assert fleet.control(100) == [Directive("w1", "stop", "low")]
+    fleet.ended("w1", "low", None, 101)
+    assert fleet.queries["low"].phase == "stopped"
+    assert "minimum accuracy" in (fleet.queries["low"].error or "")
+
+
+@given(st.lists(st.sampled_from(["join", "die", "report", "fail", "wait"]), max_size=40), st.data())
+@settings(max_examples=60, deadline=None)
+def test_whatever_happens_no_query_is_ever_started_where_another_still_has_it(
+    events: list[str], data: st.DataObject
+) -> None:
+    """Workers do as they are told, late or not at all; a query runs at most once."""
+    fleet = board("a", "b", "c")
+    running: dict[str, set[str]] = {}  # worker → queries
+    now_s = 0.0
+
+    def obey(directives: list[Directive]) -> None:
+        for each in directives:
+            mine = running.get(each.worker)
+            if mine is None:
+                continue
+            if each.op == "start":
+                elsewhere = [w for w, queries in running.items() if each.query in queries]
+                assert elsewhere in ([], [each.worker])
+                mine.add(each.query)
+            else:
+                mine.discard(each.query)
+                fleet.ended(each.worker, each.query, None, now_s)
+
+    for event in events:
+        now_s += 7
+        names = sorted(running)
+        if event == "join":
+            name = f"w{len(running)}-{now_s:g}"
+            running[name] = set()
+            fleet.joined(name, 2)
+        elif names:
+            name = data.draw(st.sampled_from(names))
+            if event == "die":
+                del running[name]
+                fleet.lost(name)
+            elif event == "report":
+                obey(fleet.reported(name, report(**dict.fromkeys(running[name])), now_s))
+            elif event == "fail" and running[name]:
+                query = data.draw(st.sampled_from(sorted(running[name])))
+                running[name].discard(query)
+                fleet.ended(name, query, "failed", now_s)
+        obey(fleet.place_all(now_s))
+    if running and all(q.phase != "failed" for q in fleet.queries.values()):
+        for _ in range(12):
+            now_s += 31
+            obey(fleet.place_all(now_s))
+        assert sorted(q for queries in running.values() for q in queries) == ["a", "b", "c"]
+
+
+def test_moves_are_counted() -> None:
+    fleet = moving()
+    fleet.control(100)
+    assert fleet.queries["low"].moves == pytest.approx(1)
