@@ -10,6 +10,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
@@ -19,9 +20,13 @@ from pyspark.sql.streaming.listener import (
 )
 
 from slackwater.bench.lachesis.settings import LachesisSettings
+from slackwater.core.errors import UsageError
 from slackwater.engines.spark.session import session
+from slackwater.workloads.riot_etl import RiotEtl
+from slackwater.workloads.riot_stats import RiotStats
 from slackwater.workloads.synthetic import Synthetic
 from slackwater.workloads.synthetic_spark import pipeline
+from slackwater.workloads.voip_stream import VoipStream
 
 CONF = {
     "spark.ui.enabled": "true",
@@ -66,6 +71,25 @@ class Tally(StreamingQueryListener):
         os.replace(draft, self._path)
 
 
+def query(settings: LachesisSettings, number: int, rows: DataFrame) -> tuple[str, DataFrame]:
+    """One query of the run's workload: its name, and what it gives."""
+    seed = settings.seed
+    if settings.workload == "synthetic":
+        made = Synthetic(number=number, seed=seed, work=settings.work, blocking=settings.blocking)
+        return made.name, pipeline(made, rows)
+    kinds: dict[str, type[RiotEtl] | type[RiotStats] | type[VoipStream]] = {
+        "etl": RiotEtl,
+        "stats": RiotStats,
+        "voip-stream": VoipStream,
+    }
+    if settings.workload not in kinds:
+        raise UsageError(
+            f"{settings.workload} on Spark is a benchmark of its own: slackwater bench linear-road"
+        )
+    other = kinds[settings.workload](number=number, seed=seed)
+    return other.name, other.pipeline(rows)
+
+
 def main() -> None:
     settings = LachesisSettings(**json.loads(sys.stdin.readline()))
     spark = session("lachesis", "local[2]", profile="large", conf=CONF)
@@ -73,13 +97,11 @@ def main() -> None:
     if settings.tally:
         spark.streams.addListener(Tally(Path(settings.tally)))
     for number in range(settings.queries):
-        query = Synthetic(
-            number=number, seed=settings.seed, work=settings.work, blocking=settings.blocking
-        )
         rate = spark.readStream.format("rate").option("numPartitions", 2)
         rows = rate.option("rowsPerSecond", settings.rate_of(number)).load()
-        results = pipeline(query, rows.select(F.col("value").alias("id")))
-        results.writeStream.format("noop").queryName(query.name).start()
+        name, results = query(settings, number, rows.select(F.col("value").alias("id")))
+        writer = results.writeStream.format("noop").queryName(name)
+        writer.outputMode("update").start()
     url = spark.sparkContext.uiWebUrl
     assert url is not None
     print(json.dumps({"port": int(url.rpartition(":")[2])}), flush=True)

@@ -7,8 +7,10 @@ from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
 from slackwater.workloads.riot_etl import RiotEtl
+from slackwater.workloads.riot_stats import RiotStats
 from slackwater.workloads.synthetic import Synthetic, synthetic_queries
 from slackwater.workloads.synthetic_spark import pipeline
+from slackwater.workloads.voip_stream import VoipStream
 
 
 def test_the_same_seed_gives_the_same_queries_and_another_gives_others() -> None:
@@ -58,3 +60,19 @@ def test_etl_on_spark_gives_what_its_truth_says(spark: SparkSession) -> None:
     query = RiotEtl(seed=3)
     rows = query.pipeline(spark.range(3000)).select("id", "sensor", F.round("v", 4), "zone")
     assert sorted(tuple(row) for row in rows.collect()) == query.truth(np.arange(3000))
+
+
+@pytest.mark.spark
+def test_stats_on_spark_gives_what_its_truth_says(spark: SparkSession) -> None:
+    query = RiotStats(seed=3)
+    rows = query.pipeline(spark.range(3000)).select("w", "sensor", "kind", F.round("value", 4))
+    assert sorted(tuple(row) for row in rows.collect()) == query.truth(np.arange(3000))
+
+
+@pytest.mark.spark
+def test_voip_stream_on_spark_reports_whom_its_truth_says(spark: SparkSession) -> None:
+    query = VoipStream(seed=3)
+    rows = query.pipeline(spark.range(40_000)).select("w", "caller", F.round("score", 4))
+    found = sorted(tuple(row) for row in rows.collect())
+    assert found == query.truth(np.arange(40_000))
+    assert found
