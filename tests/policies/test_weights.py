@@ -42,7 +42,7 @@ def test_random_order_draws_anew_each_time_and_the_same_for_a_seed() -> None:
 
 @pytest.mark.parametrize("name", policies.names())
 def test_every_policy_weighs_every_operator(name: str) -> None:
-    needed = dict.fromkeys(policies.load(name).metrics, {"map": 2.0, "sink": 1.0, "other": 9.0})
+    needed = {key: {"map": 2.0, "sink": 1.0, "other": 9.0} for key in policies.load(name).metrics}
     assert policies.load(name).priorities(OPERATORS, needed, 5.0).of.keys() == {
         operator.name for operator in OPERATORS
     }
