@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from slackwater.core.errors import UsageError
 from slackwater.workloads.riot_etl import RiotEtl
 from slackwater.workloads.riot_stats import RiotStats
-from slackwater.workloads.synthetic import Synthetic, synthetic_queries
+from slackwater.workloads.synthetic import WIDTH, Synthetic, synthetic_queries
 from slackwater.workloads.synthetic_spark import pipeline
 from slackwater.workloads.voip_stream import VoipStream
 
@@ -51,7 +51,7 @@ def test_spark_lets_the_rows_through_that_the_truth_says(
     query = Synthetic(number=3, work=2, blocking=blocking)
     results = pipeline(query, spark.range(3000)).select("id", F.length("p"))
     assert {tuple(row) for row in results.collect()} == {
-        (int(n), 512) for n in query.passing(np.arange(3000))
+        (int(n), WIDTH) for n in query.passing(np.arange(3000))
     }
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from slackwater.core.errors import UsageError
 
-WIDTH = 512  # characters of a row
+WIDTH = 64  # characters of a row
 BLOCKING_SHARE = 0.1  # of all operators
 BLOCKING_CHANCE = 0.001  # for a row to block
 BLOCKING_MS = 200  # at most
@@ -50,7 +50,7 @@ class Synthetic:
         In a row.
     work
         Mean cost of an operator: how often a row's text is repeated before it is hashed, about
-        1.5 µs each.
+        0.2 µs each.
     blocking
         A tenth of the operators block now and then, for up to 200 ms.
 
@@ -62,7 +62,7 @@ class Synthetic:
     number: int = 0
     seed: int = 1
     operators: int = 5
-    work: int = 40
+    work: int = 400
     blocking: bool = False
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Synthetic:
 
 
 def synthetic_queries(
-    count: int, seed: int = 1, work: int = 40, blocking: bool = False
+    count: int, seed: int = 1, work: int = 400, blocking: bool = False
 ) -> Iterator[Synthetic]:
     """The first ``count`` of them."""
     return (

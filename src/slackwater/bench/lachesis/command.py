@@ -26,11 +26,14 @@ def lachesis(
     queries: Annotated[int, typer.Option(min=1, help="Of each engine.")] = 6,
     rate: Annotated[float, typer.Option(min=0.001, help="Rows/s of each query.")] = 500.0,
     skew: Annotated[float, typer.Option(min=0, help="The n-th has rate ÷ n to this power.")] = 0.0,
-    work: Annotated[int, typer.Option(min=1, help="Mean cost of synthetic operators.")] = 40,
+    work: Annotated[int, typer.Option(min=1, help="Mean cost of synthetic operators.")] = 400,
     blocking: Annotated[bool, typer.Option(help="Some operators block now and then.")] = False,
     translator: Annotated[str, typer.Option(help="nice, cpu-shares, shares-nice, …")] = "nice",
     option: Annotated[
         list[str] | None, typer.Option(help="Of the translator, key=value: best=-10.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Of priorities: linear, log, ratio; default: the policy's.")
     ] = None,
     period: Annotated[float, typer.Option(min=0.01, help="Seconds between decisions.")] = 1.0,
     slice_s: Annotated[float, typer.Option("--slice", help="Seconds of an arm in a round.")] = 20.0,
@@ -61,6 +64,7 @@ def lachesis(
         blocking=blocking,
         translator=translator,
         translator_parameters=_translator_options(option or []),
+        scale=scale,
         period_s=period,
         slice_s=slice_s,
         settle_s=settle,

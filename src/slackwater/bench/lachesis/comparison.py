@@ -110,5 +110,6 @@ def configuration(settings: LachesisSettings, arm: str, sections: dict[str, Sect
         f"translator = {json.dumps(settings.translator)}",
         f"translator_parameters = {{ {parameters} }}",
         f"period = {settings.period_s}",
+        *([] if settings.scale is None else [f"scale = {json.dumps(settings.scale)}"]),
     ]
     return "\n".join(lines) + "\n"

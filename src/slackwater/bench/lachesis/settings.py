@@ -21,10 +21,11 @@ class LachesisSettings:
     queries: int = 6  # of each engine
     rate: float = 500.0  # rows per second of each
     skew: float = 0.0  # the n-th query has rate ÷ n to this power
-    work: int = 40  # of synthetic operators
+    work: int = 400  # of synthetic operators
     blocking: bool = False
     translator: str = "nice"
     translator_parameters: dict[str, Any] = field(default_factory=dict)
+    scale: str | None = None  # of priorities; none: the policy's
     period_s: float = 1.0
     slice_s: float = 20.0  # of one arm in one round
     settle_s: float = 6.0  # of that, until it counts
