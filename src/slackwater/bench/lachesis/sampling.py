@@ -44,6 +44,7 @@ class Samples:
                 name: max(0.0, self.ended[name] - self.begun[name]) / passed_s
                 for name in ("in", "out")
             },
+            "cores": max(0.0, self.ended["cpu"] - self.begun["cpu"]) / passed_s,  # of operators
             "looks": len(self.spread),
         }
 
@@ -89,6 +90,7 @@ class Onlooker:
         samples.oldest_s.append(max(values["head-age"].values()))
         samples.sizes += sizes
         counters = rows_of(reading) if self._tally is None else tallied(self._tally)
+        counters["cpu"] = sum(reading.metrics["cpu-time"].values())
         if samples.first_s is None:
             samples.first_s, samples.begun, self._before = reading.at_s, counters, counters
         latency_s = latency(reading, values["head-age"], self._before, counters)
