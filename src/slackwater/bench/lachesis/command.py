@@ -40,6 +40,9 @@ def lachesis(
     settle: Annotated[float, typer.Option(help="Of these, until it counts.")] = 6.0,
     rounds: Annotated[int, typer.Option(min=1, help="Arms take turns in each.")] = 3,
     warmup: Annotated[float, typer.Option(min=0, help="Before the first round.")] = 15.0,
+    flink_conf: Annotated[
+        list[str] | None, typer.Option(help="Of Flink, key=value; may be repeated.")
+    ] = None,
     seed: Annotated[int, typer.Option()] = 1,
     json_file: JsonFile = None,
     report: ReportFolder = None,
@@ -63,7 +66,8 @@ def lachesis(
         work=work,
         blocking=blocking,
         translator=translator,
-        translator_parameters=_translator_options(option or []),
+        translator_parameters=_options(option or []),
+        flink_conf={key: str(value) for key, value in _options(flink_conf or []).items()},
         scale=scale,
         period_s=period,
         slice_s=slice_s,
@@ -83,17 +87,17 @@ def lachesis(
         console.print(f"report: {page}", highlight=False, markup=False)
 
 
-def _translator_options(texts: list[str]) -> dict[str, Any]:
+def _options(texts: list[str]) -> dict[str, Any]:
     """Parameters such as ``best=-10``.
 
-    >>> _translator_options(["best=-10", "by=query"])
+    >>> _options(["best=-10", "by=query"])
     {'best': -10, 'by': 'query'}
     """
     found: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise UsageError(f"--option takes key=value, not {text!r}")
+            raise UsageError(f"{text!r} is not of the form key=value")
         try:
             found[key] = json.loads(value)
         except ValueError:

@@ -32,6 +32,7 @@ class LachesisSettings:
     rounds: int = 3
     warmup_s: float = 15.0
     seed: int = 1
+    flink_conf: dict[str, str] = field(default_factory=dict)  # Flink's, beyond our own
     tally: str = ""  # where Spark's application writes what its queries have done
 
     def __post_init__(self) -> None:

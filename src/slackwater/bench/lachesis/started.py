@@ -33,7 +33,7 @@ def engines(
 @contextmanager
 def _flink(settings: LachesisSettings, show: Callable[[str], None]) -> Iterator[Section]:
     show("starting Flink")
-    with LocalFlink(slots=settings.queries) as flink:
+    with LocalFlink(slots=settings.queries, conf=settings.flink_conf) as flink:
         with SqlClient(flink.rest) as client:
             for number in range(settings.queries):
                 show(f"submitting query {number + 1} of {settings.queries} to Flink")
