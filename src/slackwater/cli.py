@@ -181,11 +181,13 @@ def plan(
     """Predict a fleet's latencies, and how many queries, cores or drivers a target needs.
 
     Windows and watermarks are read from the queries themselves: Spark is started, they are not.
+    Rates, triggers, output modes, priorities and max_wait are the file's.
     What a micro-batch costs comes from --calibration; without it the model's own figures are used,
     which are of a small machine.
     """
     from slackwater import config, policies
     from slackwater import plan as planning
+    from slackwater.engines.spark.members import max_wait_s
     from slackwater.launch import Launch
     from slackwater.simulate import calibrate
     from slackwater.simulate.prediction import Calibration
@@ -197,19 +199,29 @@ def plan(
     known = calibrate.load(calibration) if calibration is not None else Calibration()
     if driver_cores is not None and not known.costs.driver:
         raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
+    triggers_s = {name: planning.trigger_s(name, q.trigger) for name, q in fleet.queries.items()}
     if calibration is None:
         console.print("no --calibration: figures are rough", highlight=False)
-    found = Launch(fleet, path.parent).deadlines()
+    found = Launch(fleet, path.parent).outlines()
+    for line in planning.not_planned(fleet, [n for n, one in found.items() if one.own_writer]):
+        console.print(line, highlight=False)
     planner = planning.Planner(
         [
-            planning.Planned(name, windows, fleet.queries[name].rate or rate)
-            for name, windows in found.items()
+            planning.Planned(
+                name,
+                one.deadlines,
+                fleet.queries[name].rate or rate,
+                None if one.own_writer else triggers_s[name],
+                fleet.queries[name].priority,
+                max_wait_s(fleet.queries[name].max_wait or fleet.max_wait, one.deadlines),
+            )
+            for name, one in found.items()
         ],
-        chosen,
+        "spark" if fleet.gate == "none" else chosen,  # without a gate no policy decides
         known,
         driver_cores,
         fleet.slots,
-        parameters,
+        {} if fleet.gate == "none" else parameters,
     )
     answer = with_status(
         lambda show: planning.plan(planner, cores or os.cpu_count() or 1, p99, show)

@@ -101,15 +101,18 @@ class FleetFile(_Section):
 
 
 def find(path: Path | None, start: Path) -> Path:
-    """The file that was named, or ``fleet.toml`` in ``start`` or a folder above it."""
+    """The file that was named (or its folder), or ``fleet.toml`` in ``start`` or a folder above."""
     if path is not None:
-        if not path.is_file():
-            raise UsageError(f"{path}: no such file")
-        return path.resolve()
+        named = path / FILE_NAME if path.is_dir() else path
+        if not named.is_file():
+            raise UsageError(f"{named}: no such file; name a fleet file, such as {FILE_NAME}")
+        return named.resolve()
     for folder in (start, *start.resolve().parents):
         if (folder / FILE_NAME).is_file():
             return (folder / FILE_NAME).resolve()
-    raise UsageError(f"no {FILE_NAME} here or in a folder above; name one: slackwater run FILE")
+    raise UsageError(
+        f"no {FILE_NAME} here or in a folder above; write one (docs/fleet-file.md) or name a file"
+    )
 
 
 def load(path: Path) -> FleetFile:
