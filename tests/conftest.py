@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.session import session
+
+# No test depends on how fast the machine is.
+settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any")
 
 
 @pytest.fixture(scope="session")

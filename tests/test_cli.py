@@ -96,7 +96,19 @@ def assert_one_line(done: subprocess.CompletedProcess[str], expected: str) -> No
 
 def test_no_file(tmp_path: Path) -> None:
     assert_one_line(slackwater(tmp_path, "run"), "no fleet.toml here or in a folder above")
-    assert_one_line(slackwater(tmp_path, "run", "my.toml"), "my.toml: no such file")
+    assert_one_line(slackwater(tmp_path, "run", "my.toml"), "my.toml: no such file; name a fleet")
+    (tmp_path / "folder").mkdir()
+    assert_one_line(slackwater(tmp_path, "plan", "folder"), "folder/fleet.toml: no such file")
+
+
+def test_a_function_that_is_not_there_is_told_with_its_query(tmp_path: Path) -> None:
+    write(tmp_path, query("ratte", "clicks"))
+    assert_one_line(slackwater(tmp_path, "plan"), "clicks: pipeline has no 'ratte'")
+
+
+def test_a_trigger_that_cannot_be_planned_is_told_before_spark_starts(tmp_path: Path) -> None:
+    write(tmp_path, query("windows", "odd") + "trigger = 'now and then'\n")
+    assert_one_line(slackwater(tmp_path, "plan"), "odd: trigger 'now and then' is no duration")
 
 
 def test_no_java(tmp_path: Path) -> None:
@@ -226,3 +238,21 @@ def test_plan_reads_the_windows_of_the_queries(tmp_path: Path) -> None:
     answer = json.loads((tmp_path / "plan.json").read_text())
     assert [row["windows"] for row in answer["queries"]] == [30, 30]  # of 2 s, within 60 s
     assert 0.5 < answer["mean_s"] < 4
+
+
+@pytest.mark.spark
+def test_plan_honours_triggers_and_output_modes_and_says_what_it_does_not(tmp_path: Path) -> None:
+    slow, quick = "trigger = '6 seconds'\n", "output_mode = 'update'\n"
+    write(
+        tmp_path,
+        query("windows", "plain")
+        + (query("windows", "slow") + slow)
+        + (query("windows", "quick") + quick)
+        + query("writer", "own"),
+    )
+    done = slackwater(tmp_path, "plan", "--cores", "8", "--json", "plan.json")
+    assert done.returncode == 0, done.stderr
+    assert "own: its function returns a writer" in done.stdout
+    rows = json.loads((tmp_path / "plan.json").read_text())["queries"]
+    mean_s = {row["query"]: row["mean_s"] for row in rows}
+    assert mean_s["quick"] < mean_s["plain"] < mean_s["slow"] - 3  # a result takes two batches

@@ -19,8 +19,8 @@ LAYERS = [
     {"workloads"},
     {"bench"},
     {"simulate"},
-    {"spark", "config", "doctor", "explain", "plan"},
-    {"launch"},
+    {"spark", "config", "doctor", "explain"},
+    {"launch", "plan"},
     {"workers"},
     {"cli", "__main__"},
 ]

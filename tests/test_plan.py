@@ -1,10 +1,14 @@
 """The planner: more cores or fewer queries are never worse than the target."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from slackwater.config import FleetFile
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.engines.simulator.query import BatchCosts
-from slackwater.plan import Planned, Planner, last, plan, sentences, table
+from slackwater.plan import Planned, Planner, last, not_planned, plan, sentences, table
 from slackwater.simulate.prediction import Calibration
 
 
@@ -61,3 +65,37 @@ def test_windows_that_never_come_count() -> None:
     found = Planner([heavy], "klink").predict(1)
     assert len(found.results) == 20
     assert found.p99_s > 30
+
+
+def two(**second: Any) -> list[float]:
+    """Mean latencies of two queries on a machine that is nearly full, the second one changed."""
+    windows = planner().queries[0].deadlines
+    usual = [Planned(f"q{number}", windows, rate=500.0) for number in range(5)]
+    found = Planner([*usual, replace(usual[0], name="other", **second)], "klink").predict(1)
+    means = []
+    for name in ("q0", "other"):
+        seen = [result.latency_s for result in found.results if result.query == name]
+        means.append(sum(seen) / len(seen))
+    return means
+
+
+def test_an_important_query_is_planned_to_be_early() -> None:
+    plain_s, important_s = two()[1], two(priority=5.0)[1]
+    assert important_s < plain_s
+
+
+def test_a_trigger_delays_results() -> None:
+    assert two(trigger_s=6.0)[1] > 2 * two()[1]
+
+
+def test_in_update_mode_one_batch_is_enough() -> None:
+    windows = replace(planner().queries[0].deadlines, output_mode="update")
+    assert two(deadlines=windows)[1] < 0.85 * two()[1]
+
+
+def test_what_is_not_planned_is_said_in_a_line_each() -> None:
+    rough = {"time": "t", "window": "2 seconds", "aggregates": {"n": "count()"}}
+    queries = {"rough": {"query": "a:b", "approximate": rough}, "own": {"query": "a:c"}}
+    file = FleetFile.model_validate({"gate": "none", "queries": queries})
+    lines = not_planned(file, ["own"])
+    assert [line.partition(":")[0] for line in lines] == ["gate = none", "own", "rough"]

@@ -65,17 +65,21 @@ def fleet(
         Path | None, typer.Argument(help="Default: fleet.toml here or in a folder above.")
     ] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+    watch: Annotated[
+        Path | None, typer.Option(help="Append the status as a line of JSON a second.")
+    ] = None,
 ) -> None:
     """Run the queries of a fleet file on several workers. Ctrl-C stops cleanly.
 
     Each section [workers.NAME] is a Spark application of its own. Queries go to the worker with the
-    most free CPU; those of a worker that dies are placed again.
+    most free CPU; those of a worker that dies are placed again. Queries that are added to the file
+    while it runs are started, those that are taken from it stop.
     """
     from slackwater import config
     from slackwater.workers.commands import supervise
 
     path = config.find(file, Path.cwd())
-    supervise(config.load(path), path, console, seconds)
+    supervise(config.load(path), path, console, seconds, watch)
 
 
 @app.command()
@@ -177,11 +181,13 @@ def plan(
     """Predict a fleet's latencies, and how many queries, cores or drivers a target needs.
 
     Windows and watermarks are read from the queries themselves: Spark is started, they are not.
+    Rates, triggers, output modes, priorities and max_wait are the file's.
     What a micro-batch costs comes from --calibration; without it the model's own figures are used,
     which are of a small machine.
     """
     from slackwater import config, policies
     from slackwater import plan as planning
+    from slackwater.engines.spark.members import max_wait_s
     from slackwater.launch import Launch
     from slackwater.simulate import calibrate
     from slackwater.simulate.prediction import Calibration
@@ -193,19 +199,29 @@ def plan(
     known = calibrate.load(calibration) if calibration is not None else Calibration()
     if driver_cores is not None and not known.costs.driver:
         raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
+    triggers_s = {name: planning.trigger_s(name, q.trigger) for name, q in fleet.queries.items()}
     if calibration is None:
         console.print("no --calibration: figures are rough", highlight=False)
-    found = Launch(fleet, path.parent).deadlines()
+    found = Launch(fleet, path.parent).outlines()
+    for line in planning.not_planned(fleet, [n for n, one in found.items() if one.own_writer]):
+        console.print(line, highlight=False)
     planner = planning.Planner(
         [
-            planning.Planned(name, windows, fleet.queries[name].rate or rate)
-            for name, windows in found.items()
+            planning.Planned(
+                name,
+                one.deadlines,
+                fleet.queries[name].rate or rate,
+                None if one.own_writer else triggers_s[name],
+                fleet.queries[name].priority,
+                max_wait_s(fleet.queries[name].max_wait or fleet.max_wait, one.deadlines),
+            )
+            for name, one in found.items()
         ],
-        chosen,
+        "spark" if fleet.gate == "none" else chosen,  # without a gate no policy decides
         known,
         driver_cores,
         fleet.slots,
-        parameters,
+        {} if fleet.gate == "none" else parameters,
     )
     answer = with_status(
         lambda show: planning.plan(planner, cores or os.cpu_count() or 1, p99, show)

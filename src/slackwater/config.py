@@ -36,6 +36,7 @@ class ApproximateSection(_Section):
     error: float = Field(0.05, gt=0, lt=1)
     confidence: float = Field(0.95, gt=0, lt=1)
     sampler: str = "aion"
+    arrival: str | None = None  # column with arrival times, for sources that are not ours
 
 
 class QuerySection(_Section):
@@ -55,7 +56,10 @@ class QuerySection(_Section):
     options: dict[str, str] = {}
     checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
     approximate: ApproximateSection | None = None  # then the function returns the input
-    workers: list[str] = []  # where it should run, for `slackwater fleet`
+    # The following are for `slackwater fleet`.
+    workers: list[str] = []  # where it should run
+    task: str | None = None  # of an application; several queries of one task are its instances
+    reads: list[str] = []  # tasks whose logs it reads
 
 
 class QualitySection(_Section):
@@ -63,6 +67,7 @@ class QualitySection(_Section):
 
     period: Annotated[float, Field(gt=0)] = 1.0  # seconds
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    counts_others: bool = True  # whether CPU that other processes use is out of reach
     batch_every: Annotated[float, Field(gt=0)] = 1.0  # seconds
     drain: Annotated[float, Field(gt=0)] = 2.0  # seconds
     patience: Annotated[int, Field(ge=1)] = 10  # cycles
@@ -96,15 +101,18 @@ class FleetFile(_Section):
 
 
 def find(path: Path | None, start: Path) -> Path:
-    """The file that was named, or ``fleet.toml`` in ``start`` or a folder above it."""
+    """The file that was named (or its folder), or ``fleet.toml`` in ``start`` or a folder above."""
     if path is not None:
-        if not path.is_file():
-            raise UsageError(f"{path}: no such file")
-        return path.resolve()
+        named = path / FILE_NAME if path.is_dir() else path
+        if not named.is_file():
+            raise UsageError(f"{named}: no such file; name a fleet file, such as {FILE_NAME}")
+        return named.resolve()
     for folder in (start, *start.resolve().parents):
         if (folder / FILE_NAME).is_file():
             return (folder / FILE_NAME).resolve()
-    raise UsageError(f"no {FILE_NAME} here or in a folder above; name one: slackwater run FILE")
+    raise UsageError(
+        f"no {FILE_NAME} here or in a folder above; write one (docs/fleet-file.md) or name a file"
+    )
 
 
 def load(path: Path) -> FleetFile:

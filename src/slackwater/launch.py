@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ from slackwater.engines.spark.session import session
 log = logging.getLogger("slackwater.fleet")
 
 LINE_PERIOD_S = 10.0  # between two status lines where the output is not a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of a query without starting it."""
+
+    deadlines: Deadlines
+    own_writer: bool = False  # then trigger and output mode are the writer's, and not known
 
 
 class Launch:
@@ -83,18 +92,21 @@ class Launch:
             console.print(f"[red]{name} failed:[/] {error}", highlight=False)
         return 1 if failures else 0
 
-    def deadlines(self) -> dict[str, Deadlines]:
-        """The windows of every query, as its plan shows them; nothing is started."""
+    def outlines(self) -> dict[str, Outline]:
+        """Every query as its plan and its section show it; nothing is started."""
         spark = self.open_session()
-        found = {}
-        for name in self.file.queries:
-            built = self.build(spark, name)
-            if isinstance(built, Exception):
-                raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
-            frame = built if isinstance(built, DataFrame) else built._df
-            found[name] = discover(frame)
-        spark.stop()
-        return found
+        try:
+            return {name: self._outline(spark, name) for name in self.file.queries}
+        finally:
+            spark.stop()
+
+    def _outline(self, spark: SparkSession, name: str) -> Outline:
+        section, built = self.file.queries[name], self.build(spark, name)
+        if isinstance(built, Exception):
+            raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
+        if not isinstance(built, DataFrame):
+            return Outline(discover(built._df), own_writer=True)
+        return Outline(replace(discover(built), output_mode=section.output_mode))
 
     def open_session(self) -> SparkSession:
         """As the file wants it."""
@@ -193,6 +205,11 @@ class Launch:
             writer = writer.trigger(processingTime=section.trigger)
         return writer
 
+    def reread(self, queries: dict[str, QuerySection]) -> None:
+        """The file's queries have changed."""
+        self.file = self.file.model_copy(update={"queries": queries})
+        self._functions = {name: _function(name, q) for name, q in queries.items()}
+
     def checkpoint(self, name: str) -> Path:
         """The folder of a query."""
         stated = self.file.queries[name].checkpoint
@@ -207,6 +224,7 @@ def quality_settings(section: QualitySection) -> QualitySettings:
     return QualitySettings(
         period_s=section.period,
         headroom=section.headroom,
+        counts_others=section.counts_others,
         batch_every_s=section.batch_every,
         drain_s=section.drain,
         patience=section.patience,
@@ -215,7 +233,10 @@ def quality_settings(section: QualitySection) -> QualitySettings:
 
 
 def _function(name: str, section: QuerySection) -> Callable[..., Any]:
-    found = load_object(section.query)
+    try:
+        found = load_object(section.query)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
     if not callable(found):
         raise UsageError(f"{name}: {section.query} is not a function")
     return found  # type: ignore[no-any-return]

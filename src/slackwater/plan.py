@@ -1,12 +1,15 @@
 """How late a fleet's results will be on so many cores, and what a target takes."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
+from slackwater.config import FleetFile
+from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.simulate.prediction import START_S, Calibration, Prediction, predict
@@ -19,6 +22,16 @@ NO_WINDOW_S = 1.0  # how often a query without windows is taken to run
 
 Fits = Callable[[int], bool]
 
+_UNITS_S = {
+    "microsecond": 1e-6,
+    "millisecond": 1e-3,
+    "second": 1.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+    "day": 86400.0,
+}
+_PART = re.compile(rf"([0-9]+(?:\.[0-9]+)?)\s*({'|'.join(_UNITS_S)})s?\b")
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -28,6 +41,8 @@ class Planned:
     deadlines: Deadlines
     rate: float  # events/s
     trigger_s: float | None = None
+    priority: float = 1.0
+    max_wait_s: float = 10.0
 
     def simulated(self, name: str, number: int, costs: BatchCosts) -> SimulatedQuery:
         windows = self.deadlines.closing
@@ -50,7 +65,46 @@ class Planned:
             watermark_s=delay_s,
             costs=costs,
             trigger_s=self.trigger_s,
+            priority=self.priority,
+            max_wait_s=self.max_wait_s,
+            output_mode=self.deadlines.output_mode,
         )
+
+
+def trigger_s(name: str, text: str | None) -> float | None:
+    """The interval of a query's trigger, as Spark reads it.
+
+    >>> trigger_s("q", "2 seconds"), trigger_s("q", "1 minute 500 milliseconds")
+    (2.0, 60.5)
+    """
+    if text is None:
+        return None
+    rest = text.lower().removeprefix("interval ")
+    parts = _PART.findall(rest)
+    if not parts or _PART.sub("", rest).strip():
+        raise UsageError(f"{name}: trigger '{text}' is no duration; write '2 seconds', say")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+
+
+def not_planned(fleet: FleetFile, own_writers: Iterable[str]) -> list[str]:
+    """What the file says and the model does not know, a line each.
+
+    Parameters
+    ----------
+    own_writers
+        Queries whose functions return a writer: what it sets is not looked at.
+    """
+    lines = ["gate = none: planned without a policy"] if fleet.gate == "none" else []
+    lines += [
+        f"{name}: its function returns a writer; planned with output mode append and no trigger"
+        for name in own_writers
+    ]
+    lines += [
+        f"{name}: planned as if it were exact; the model knows no approximate queries"
+        for name, query in fleet.queries.items()
+        if query.approximate is not None
+    ]
+    return lines
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ def texts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def counts(text: str) -> list[int]:
-    """Numbers of queries.
+def counts(text: str, option: str = "--queries") -> list[int]:
+    """Numbers of queries, say.
 
     >>> counts("4, 8,12")
     [4, 8, 12]
@@ -54,7 +54,7 @@ def counts(text: str) -> list[int]:
     except ValueError:
         found = []
     if not found or min(found) < 1:
-        raise UsageError(f"--queries takes numbers from 1, such as 8 or 4,8,12, not {text!r}")
+        raise UsageError(f"{option} takes numbers from 1, such as 8 or 4,8,12, not {text!r}")
     return found
 
 

@@ -84,8 +84,8 @@ class _Loop:
         kept = np.flatnonzero(weighed.keep)
         delays = (rows.arrival_us - rows.event_us)[kept] / 1e6
         if len(kept):
-            arrived = float((1 / weighed.rates[kept]).sum())
-            self.monitor.delays.add(np.quantile(delays, LEVELS), arrived, float(delays.max()))
+            quantiles, largest = np.quantile(delays, LEVELS), float(delays.max())
+            self.monitor.delays.add(quantiles, float(len(kept)), largest)
         ends = self.grid.ends_after(rows.event_us)[kept]
         values = self.values(rows.index[kept])
         weights, doubts = weighed.weights[kept, 0], weighed.doubts[kept, 0]

@@ -118,3 +118,47 @@ def test_heavy_tails_are_marked_and_not_promised() -> None:
     wrong = np.abs(found.value / values.sum() - 1) > PROMISE.error
     assert wrong.mean() > 0.3
     assert (wrong & found.bounded).mean() <= 0.05
+
+
+@pytest.mark.parametrize("kept_rows", [1, 2, 5, 12])
+def test_a_handful_of_equal_values_promises_nothing(kept_rows: int) -> None:
+    """The other rows of the group may be different, and the sample cannot know."""
+    values = np.ones(50)
+    kept = np.arange(50)[None, :] < kept_rows
+    w = np.full(50, 50 / kept_rows)
+    weights, moments = weights_of(kept, w), moments_of(kept, w, values)
+    found = estimates.mean(weights, moments, PROMISE)
+    assert found.value[0] == 1.0
+    assert not found.bounded[0]
+    assert not estimates.ratio(weights, moments, moments, moments, PROMISE).bounded[0]
+
+
+def test_no_rows_with_a_value_give_no_value() -> None:
+    nothing = [np.zeros(1)] * 6
+    found = estimates.mean(Weights(*nothing[:4]), Moments(*nothing), PROMISE)
+    assert np.isnan(found.value[0])
+    assert not found.bounded[0]
+    empty = estimates.quantile(0.5, [np.zeros(0)], [np.zeros(0)], PROMISE)
+    assert np.isnan(empty.value[0])
+    assert not empty.bounded[0]
+
+
+def test_few_rows_with_large_weights_leave_a_wide_interval() -> None:
+    lone = Weights(*(np.array([x]) for x in (1.0, 20.0, 20.0 * 19.0, 0.0)))
+    assert estimates.count(lone, PROMISE).high[0] > 40
+
+
+def test_missing_rows_of_one_sub_stream_are_covered() -> None:
+    """Ten of a thousand rows stand for two each, the others for themselves."""
+    shares = np.where(np.arange(1000) < 20, 0.5, 1.0)
+    kept, w = draws(np.ones(1000), shares, seed=4)
+    assert coverage(estimates.count(weights_of(kept, w), PROMISE), 1000) >= 0.94
+
+
+def test_the_room_is_what_an_interval_at_its_limit_uses() -> None:
+    """So that a doubt, which no formula for the room knows, makes it smaller."""
+    sure, doubtful = (
+        Weights(*(np.array([x]) for x in (800.0, 1000.0, 250.0, doubt))) for doubt in (0.0, 10.0)
+    )
+    rooms = [estimates.count(each, PROMISE).room[0] for each in (sure, doubtful)]
+    assert rooms[1] < 0.7 * rooms[0]

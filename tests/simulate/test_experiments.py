@@ -18,7 +18,13 @@ from slackwater.simulate.trial import Trial, run
 SMALL: dict[str, dict[str, Any]] = {
     "latency": {"queries": (2, 3), "seconds": 8, "cores": 2},
     "resources": {"queries": (2,), "seconds": 30, "cores": 2},
-    "nodes": {"queries": (8,), "seconds": 25, "cores": 2, "policies": ("fcfs", "klink")},
+    "nodes": {
+        "queries": (8,),
+        "nodes": (1, 2, 4),
+        "seconds": 25,
+        "cores": 2,
+        "policies": ("fcfs", "klink"),
+    },
     "estimators": {},
     "throughput": {
         "workloads": ("ysb", "nyc-taxi"),

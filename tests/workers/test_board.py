@@ -97,7 +97,7 @@ def moving() -> Board:
 
 def test_a_query_moves_when_the_minimums_do_not_fit_and_starts_only_when_it_has_stopped() -> None:
     fleet = moving()
-    assert fleet.control(100) == [Directive("w1", "stop", "low")]
+    assert without_aims(fleet.control(100)) == [Directive("w1", "stop", "low")]
     assert fleet.place_all(101) == []
     assert fleet.queries["low"].phase == "moving"
     fleet.ended("w1", "low", None, 102)
@@ -135,7 +135,7 @@ def test_a_query_that_fails_is_tried_again_more_and_more_slowly_and_then_given_u
 def test_minimums_that_no_worker_has_room_for_stop_the_least_important() -> None:
     fleet = moving()
     fleet.lost("w2")
-    assert fleet.control(100) == [Directive("w1", "stop", "low")]
+    assert without_aims(fleet.control(100)) == [Directive("w1", "stop", "low")]
     fleet.ended("w1", "low", None, 101)
     assert fleet.queries["low"].phase == "stopped"
     assert "minimum accuracy" in (fleet.queries["low"].error or "")
@@ -188,6 +188,59 @@ def test_whatever_happens_no_query_is_ever_started_where_another_still_has_it(
             now_s += 31
             obey(fleet.place_all(now_s))
         assert sorted(q for queries in running.values() for q in queries) == ["a", "b", "c"]
+
+
+def test_queries_that_are_added_are_placed_and_those_taken_away_stop() -> None:
+    fleet = board("a", "b")
+    fleet.joined("w1", 4)
+    fleet.place_all(0)
+    fleet.reported("w1", report(a=None, b=None), 1)
+    assert fleet.want([Wanted("a"), Wanted("c")]) == [Directive("w1", "stop", "b")]
+    assert fleet.place_all(2) == [Directive("w1", "start", "c")]
+    fleet.ended("w1", "b", None, 3)
+    assert fleet.place_all(4) == []
+
+
+def without_aims(directives: list[Directive]) -> list[Directive]:
+    return [each for each in directives if each.op != "aim"]
+
+
+def application() -> Board:
+    """A source into two queries, the second with two instances, on two workers."""
+    fleet = board(
+        "source",
+        "light",
+        "heavy-1",
+        "heavy-2",
+        light=Wanted("light", 5, 0.2, reads=("source",)),
+        **{
+            f"heavy-{n}": Wanted(f"heavy-{n}", 1, 0.2, task="heavy", reads=("source",))
+            for n in (1, 2)
+        },
+    )
+    fleet.joined("w1", 1)
+    fleet.joined("w2", 1)
+    heavy = cost(1.2)
+    fleet.reported("w1", report(**{"source": cost(0.1), "light": cost(0.3), "heavy-1": heavy}), 0)
+    fleet.reported("w2", report(**{"heavy-2": heavy}), 0)
+    return fleet
+
+
+def test_instances_share_a_rate_and_rows_are_dropped_where_nobody_wants_them() -> None:
+    aims = {each.query: each.accuracy for each in application().control(100)}
+    assert aims["source"] == 1.0  # the light query wants all
+    assert aims["light"] == 1.0
+    assert aims["heavy-1"] == aims["heavy-2"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_what_reaches_a_query_through_a_shed_source_counts_as_that_part_only() -> None:
+    fleet = application()
+    halved = cost(0.1, current=0.5)
+    fleet.reported("w1", report(**{"source": halved, "light": cost(0.15), "heavy-1": cost(0.6)}), 0)
+    fleet.reported("w2", report(**{"heavy-2": cost(0.6)}), 0)
+    aims = {each.query: each.accuracy for each in fleet.control(100)}
+    # At half its input a heavy instance needed 0.6 cores: at all of it 1.2, as above.
+    assert aims["heavy-1"] == pytest.approx(0.5, abs=0.02)
 
 
 def test_moves_are_counted() -> None:

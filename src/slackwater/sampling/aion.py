@@ -46,8 +46,20 @@ class Aion(Sampler):
         doubts = np.sqrt((1 - late) / (late * max(delays.rows, 1.0)))
         return CellPlan(
             wait_us=round(wait_s * 1e6),
-            rates=tuple(rates.round(4).tolist()),
+            rates=_short(rates.round(4).tolist(), -(-grid.slide_us // grid.substream_us)),
             shares=tuple(late.round(6).tolist()),
             doubts=tuple(doubts.round(6).tolist()),
             usual=monitor.usual_rows,
         )
+
+
+def _short(rates: list[float], most: int) -> tuple[float, ...]:
+    """Those of a cell, without the end that only repeats itself: the last goes on.
+
+    >>> _short([0.5, 0.3, 0.3, 0.3], 4)
+    (0.5, 0.3)
+    """
+    rates = rates[:most]
+    while len(rates) > 1 and rates[-1] == rates[-2]:
+        rates.pop()
+    return tuple(rates)

@@ -17,4 +17,5 @@ class AionMinus(Sampler):
 
     def _plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> CellPlan:
         rate = 1 / (1 + monitor.room)
-        return CellPlan(wait_us=self._largest_delay_us(monitor), rates=(rate,))
+        wait_us, usual = self._largest_delay_us(monitor), self._usual_rows(monitor)
+        return CellPlan(wait_us=wait_us, rates=(rate,), usual=usual)

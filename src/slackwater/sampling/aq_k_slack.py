@@ -33,7 +33,13 @@ class AqKSlack(Sampler):
             min(monitor.delays.largest_s, self.max_wait_s),
         )
         room = monitor.room * (1 - LATE_SHARE) ** 2  # an error smaller by this factor
-        return CellPlan(wait_us=round(wait_s * 1e6), rates=(min(1.0, 1 / room),))
+        late = self._late_share(monitor, grid, wait_s)
+        return CellPlan(
+            wait_us=round(wait_s * 1e6),
+            rates=(min(1.0, 1 / room),),
+            doubts=(late / promise.z,) * grid.substreams,
+            usual=monitor.usual_rows,
+        )
 
     def _late_share(self, monitor: Monitor, grid: Grid, wait_s: float) -> float:
         shares = monitor.delays.arrived_shares(wait_s, grid.substream_us / 1e6, grid.substreams)

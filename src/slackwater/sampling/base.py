@@ -45,6 +45,11 @@ class Sampler(ABC):
     def _plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> CellPlan:
         """When there is something to plan by."""
 
+    def _usual_rows(self, monitor: Monitor) -> tuple[float, float]:
+        """For a sampler that lets no row be late, as far as it can wait."""
+        can_wait = monitor.delays.largest_s <= self.max_wait_s
+        return monitor.usual_rows if can_wait else NO_NUMBER
+
     def _largest_delay_us(self, monitor: Monitor) -> int:
         """K: the largest delay seen so far."""
         return _us(min(monitor.delays.largest_s, self.max_wait_s))

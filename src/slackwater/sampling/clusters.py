@@ -11,6 +11,7 @@ Floats = NDArray[np.float64]
 
 _STARTS = 4  # the best of so many beginnings
 _ROUNDS = 50
+_MORE = 1.3  # rows than the spread of the centres alone asks for: borders move with them
 _STILL = 1e-6  # relative improvement below which a round was the last
 
 
@@ -23,6 +24,8 @@ def kmeans(points: Floats, weights: Floats, number: int) -> Floats:
     >>> kmeans(points, np.ones(4), 2).tolist()
     [[0.0, 0.5], [9.0, 8.5]]
     """
+    if len(points) == 0:
+        return points
     order = np.lexsort(points.T[::-1])
     points, weights = points[order], weights[order]
     number = min(number, len(points))
@@ -47,7 +50,7 @@ def room_for_clusters(number: int, dimensions: int, rows: Floats, promise: Promi
     ``n * dimensions``; less for a sample that is a large part of all rows.
     """
     freedom = number * dimensions
-    needed = chdtri(freedom, 1 - promise.confidence) / (dimensions * promise.error)
+    needed = _MORE * chdtri(freedom, 1 - promise.confidence) / (dimensions * promise.error)
     return np.asarray(np.clip(rows / needed, LEAST_ROOM, MOST_ROOM))
 
 

@@ -53,7 +53,7 @@ class RecentDelays:
         """
         if not self._open:
             return
-        cycle = _joined(self._open)
+        cycle = _condensed(*_joined(self._open))
         self._open = []
         if self._cycles and self._differs(cycle):
             self._cycles.clear()
@@ -75,13 +75,6 @@ class RecentDelays:
         in_time = np.clip((ages[:, None] - delays[None, :]) / substream_s, 0.0, 1.0)
         return np.asarray(in_time @ rows / (rows.sum() + 1))
 
-    def quantile_s(self, level: float) -> float:
-        """The delay that a share ``level`` of the rows does not exceed."""
-        delays, rows = _joined(list(self._cycles))
-        order = np.argsort(delays)
-        reached = np.searchsorted(np.cumsum(rows[order]) / rows.sum(), level)
-        return float(delays[order][min(int(reached), len(order) - 1)])
-
     def _differs(self, cycle: tuple[Floats, Floats]) -> bool:
         """Whether a cycle's delays are of another distribution than those remembered."""
         known = _joined(list(self._cycles))
@@ -89,6 +82,13 @@ class RecentDelays:
         gap = np.abs(_distribution(*known, points) - _distribution(*cycle, points)).max()
         noise = np.sqrt(1 / known[1].sum() + 1 / cycle[1].sum())
         return bool(gap > _CHANGED * noise + _COARSE)
+
+
+def _condensed(delays: Floats, rows: Floats) -> tuple[Floats, Floats]:
+    """The quantiles at ``LEVELS`` of all, however many batches they came in."""
+    order = np.argsort(delays)
+    places = np.searchsorted(np.cumsum(rows[order]) / rows.sum(), LEVELS)
+    return delays[order][np.minimum(places, len(order) - 1)], _SHARES * rows.sum()
 
 
 def _joined(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:

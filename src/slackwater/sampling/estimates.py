@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import nbdtr
 
 from slackwater.sampling.needs import (
+    FEW_ROWS,
     room_for,
     room_for_all,
     room_for_count,
@@ -68,9 +69,19 @@ class Estimate:
     bounded: NDArray[np.bool_]  # whether the interval is within the promised error
 
 
-def _estimate(value: Floats, low: Floats, high: Floats, room: Floats, promise: Promise) -> Estimate:
-    half = np.maximum(high - value, value - low)
-    return Estimate(value, low, high, room, half <= promise.error * np.abs(value) + 1e-12)
+def _estimate(
+    value: Floats, low: Floats, high: Floats, room: Floats, weights: Weights, promise: Promise
+) -> Estimate:
+    is_normal = weights.missing >= _FEW_MISSING
+    # Intervals come from the sample as well: those that happen to be narrow are not to be trusted
+    # more, so a small sample needs some more than the promise says.
+    margin = np.where(is_normal, 1 / np.sqrt(np.maximum(weights.rows, 1)), 0.0)
+    half = np.maximum(high - value, value - low) * (1 + margin)
+    allowed = promise.error * np.abs(value)
+    # What was used, scaled to an interval that is just allowed: it also knows of doubts.
+    fitting = _ratio(weights.spread, weights.weight) * _ratio(allowed, half) ** 2
+    room = np.where(is_normal & (half > 0), np.minimum(room, fitting), room)
+    return Estimate(value, low, high, room, half <= allowed + 1e-12)
 
 
 def count(weights: Weights, promise: Promise) -> Estimate:
@@ -82,6 +93,7 @@ def count(weights: Weights, promise: Promise) -> Estimate:
         weights.rows + np.maximum(low - doubt, 0.0),
         weights.rows + high + doubt,
         room_for_count(weights.weight, promise),
+        weights,
         promise,
     )
 
@@ -96,7 +108,10 @@ def total(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
     variation = _ratio(moments.squares * weights.weight, value**2)
     room = room_for(variation, weights.weight, promise) * (promise.z / student) ** 2
     return _trusted(
-        _estimate(value, value - half, value + half, room, promise), weights, moments, promise
+        _estimate(value, value - half, value + half, room, weights, promise),
+        weights,
+        moments,
+        promise,
     )
 
 
@@ -113,9 +128,9 @@ def mean(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
     room = room_for(_ratio(deviation, value**2), weights.weight, promise)
     room = room * (promise.z / student) ** 2
     room = room_for_few(room, weights.weight, promise)
-    return _trusted(
-        _estimate(value, value - half, value + half, room, promise), weights, moments, promise
-    )
+    estimate = _estimate(value, value - half, value + half, room, weights, promise)
+    estimate = _trusted(estimate, weights, moments, promise)
+    return _of_enough_rows(estimate, weights.rows > 0, weights, promise)
 
 
 def ratio(
@@ -133,10 +148,10 @@ def ratio(
     room = room_for(_ratio(residual * weights.weight, above.total**2), weights.weight, promise)
     room = room * (promise.z / student) ** 2
     room = room_for_few(room, weights.weight, promise)
-    estimate = _estimate(value, value - half, value + half, room, promise)
+    estimate = _estimate(value, value - half, value + half, room, weights, promise)
     for moments in (above, below):
         estimate = _trusted(estimate, weights, moments, promise)
-    return estimate
+    return _of_enough_rows(estimate, below.total != 0, weights, promise)
 
 
 def quantile(
@@ -164,13 +179,16 @@ def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
     """
     half = promise.z * np.sqrt(weights.spread)
     low, high = np.maximum(weights.missing - half, 0.0), weights.missing + half
-    few = np.flatnonzero((weights.missing < _FEW_MISSING) & (weights.rows > 0))
+    few = np.flatnonzero((weights.missing < _FEW_MISSING) & (weights.missing > 0))
     if len(few):
-        rows = np.rint(weights.rows[few]).astype(int)
-        kept = np.minimum(weights.rows[few] / weights.weight[few], 1.0)
+        missing, spread = weights.missing[few], weights.spread[few]
+        # As if of the rows that can be missing, all were kept with one probability.
+        kept = np.clip(missing / np.maximum(spread, missing), 1e-6, 1 - 1e-6)
+        alike = np.maximum(missing * kept / (1 - kept), 0.0)
         numbers = np.arange(_MOST_MISSING)
-        below = nbdtr(numbers[None, :], rows[:, None] + 1, kept[:, None])
-        high[few] = (below >= promise.confidence).argmax(axis=1)
+        below = nbdtr(numbers[None, :], np.rint(alike)[:, None].astype(int) + 1, kept[:, None])
+        reached = below >= promise.confidence
+        high[few] = np.where(reached.any(axis=1), reached.argmax(axis=1), high[few])
         low[few] = 0.0
     return low, high
 
@@ -179,6 +197,8 @@ def _ranked(
     level: float, values: Floats, weights: Floats, half: float
 ) -> tuple[float, float, float]:
     """The values of a rank and of those at a distance from it."""
+    if len(values) == 0:
+        return math.nan, math.nan, math.nan
     order = np.argsort(values)
     ranks = np.cumsum(weights[order]) / weights.sum()
     places = np.searchsorted(ranks, np.clip([level, level - half, level + half], 0.0, 1.0) - 1e-12)
@@ -187,6 +207,8 @@ def _ranked(
 
 
 def _rank_error(level: float, weights: Floats, promise: Promise) -> float:
+    if len(weights) == 0:
+        return math.inf
     spread = float((weights * (weights - 1)).sum())
     return promise.z * math.sqrt(level * (1 - level) * spread) / float(weights.sum())
 
@@ -206,6 +228,21 @@ def _trusted(estimate: Estimate, weights: Weights, moments: Moments, promise: Pr
         estimate,
         room=np.where(ruled, np.minimum(estimate.room, all_rows), estimate.room),
         bounded=estimate.bounded & (~ruled | complete),
+    )
+
+
+def _of_enough_rows(
+    estimate: Estimate, is_known: NDArray[np.bool_], weights: Weights, promise: Promise
+) -> Estimate:
+    """A small sample does not know its own spread, and nothing is known of no rows."""
+    complete = weights.missing <= weights.weight * room_for_all(weights.weight, promise)
+    unknown = np.where(is_known, 0.0, np.nan)
+    return replace(
+        estimate,
+        value=estimate.value + unknown,
+        low=estimate.low + unknown,
+        high=estimate.high + unknown,
+        bounded=estimate.bounded & is_known & ((weights.rows >= FEW_ROWS) | complete),
     )
 
 

@@ -22,4 +22,5 @@ class KSlack(Sampler):
     waits_for_all: ClassVar[bool] = True
 
     def _plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> CellPlan:
-        return CellPlan(wait_us=self._largest_delay_us(monitor))
+        usual = self._usual_rows(monitor)
+        return CellPlan(wait_us=self._largest_delay_us(monitor), usual=usual)

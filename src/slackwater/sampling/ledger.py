@@ -9,7 +9,7 @@ when its first row may be handed out, and is written here.
 import math
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,20 +58,36 @@ class Ledger:
 
     def advance(self, plan: Plan | None, now_us: int) -> "Ledger":
         """Let the ceiling rise past all windows that may close by now."""
-        if self.ceiling_us + self.plan_of(self.ceiling_us).wait_us > now_us:
+        if self.ceiling_us + self._longest_wait_us(self.ceiling_us) > now_us:
             return self
         newest = self.plans[-1][1] if plan is None else plan.cell
         next_us = self.ceiling_us + self.grid.slide_us
-        ceiling_us = max(next_us, self.grid.end_after(now_us - newest.wait_us))
         plans = self.plans
         if newest != plans[-1][1]:
             plans = (*plans, (next_us, newest))
-        return Ledger(self.grid, ceiling_us, _pruned(plans, ceiling_us - self._memory_us))
+        plans = _pruned(plans, self.ceiling_us - self._memory_us)
+        after = Ledger(self.grid, next_us, plans)
+        return replace(after, ceiling_us=after._reached_us(newest, now_us))
+
+    def _reached_us(self, newest: CellPlan, now_us: int) -> int:
+        """How far the ceiling can rise: past windows with older cells one by one, then at once."""
+        ceiling_us = self.ceiling_us
+        for _ in range(self.grid.windows_per_event):
+            if ceiling_us + self._longest_wait_us(ceiling_us) > now_us:
+                return ceiling_us
+            ceiling_us += self.grid.slide_us
+        return max(ceiling_us, self.grid.end_after(now_us - newest.wait_us))
 
     def plan_of(self, cell_end_us: int) -> CellPlan:
         """The plan of the cell with this end."""
         place = bisect_right([first for first, _ in self.plans], cell_end_us)
         return self.plans[max(place - 1, 0)][1]
+
+    def _longest_wait_us(self, end_us: int) -> int:
+        """Of the cells in the window with this end: rows that were in time for one must count."""
+        first_us = end_us - (self.grid.windows_per_event - 1) * self.grid.slide_us
+        cells = range(first_us, end_us + 1, self.grid.slide_us)
+        return max(self.plan_of(cell_us).wait_us for cell_us in cells)
 
     def weigh(self, event_us: Ints, arrival_us: Ints, chances: Floats) -> Weighed:
         """Sample rows and weigh those that are kept.

@@ -47,7 +47,7 @@ class Plan:
         """This plan, or an exact one if whoever made it has not been heard of for too long."""
         if self.until_s is None or now_s < self.until_s:
             return self
-        return replace(self, cell=CellPlan(wait_us=self.safe_wait_us))
+        return replace(self, cell=CellPlan(wait_us=self.safe_wait_us, usual=self.cell.usual))
 
     def to_json(self) -> dict[str, Any]:
         return {

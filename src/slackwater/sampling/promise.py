@@ -27,6 +27,14 @@ class Promise:
             if not 0 < value < 1:
                 raise UsageError(f"{name} must lie between 0 and 1, not {value}")
 
+    def shared_by(self, number: int) -> "Promise":
+        """What each of several results must promise, so that all keep it together (Bonferroni).
+
+        >>> round(Promise(confidence=0.9).shared_by(2).confidence, 3)
+        0.95
+        """
+        return Promise(self.error, 1 - (1 - self.confidence) / number)
+
     @cached_property
     def z(self) -> float:
         """How many standard deviations lie within."""

@@ -35,6 +35,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
             str | None, typer.Option(help="Comma-separated; `default` is the engine's own threads.")
         ] = None,
         queries: Annotated[str | None, typer.Option(help="Counts, such as 20,40,80.")] = None,
+        nodes: Annotated[str | None, typer.Option(help="Counts, such as 1,8.")] = None,
         delays: Annotated[
             str | None, typer.Option(help="Such as uniform:0:300ms,zipf:0.99:300ms.")
         ] = None,
@@ -66,6 +67,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
             "workloads": texts(workloads) if workloads else None,
             "policies": texts(policies) if policies else None,
             "queries": counts(queries) if queries else None,
+            "nodes": counts(nodes, "--nodes") if nodes else None,
             "delays": texts(delays) if delays else None,
             "arrivals": arrivals,
             "seconds": seconds,

@@ -37,6 +37,7 @@ class Settings:
     arrivals: str = "even"
     seconds: float = 300.0  # of virtual time
     repeat: int = 1
+    nodes: Sequence[int] = (1,)
     cores: int = 24  # of each node
     cold: bool = True
     seed: int = 1

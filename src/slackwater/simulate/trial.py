@@ -13,6 +13,7 @@ from slackwater.core.clock import VirtualClock
 from slackwater.core.controller import Controller
 from slackwater.core.protocols import Policy
 from slackwater.engines.simulator.cluster import Cluster
+from slackwater.engines.simulator.heap import Heap
 from slackwater.engines.simulator.operators import Execution, OperatorEngine, Usage
 from slackwater.engines.simulator.pipeline import PipelineQuery
 from slackwater.engines.simulator.query import Result
@@ -37,7 +38,7 @@ class Trial:
     uneven: float = 1.0  # how much costlier the second half of one query in ten is
     seconds: float = 1200.0  # of virtual time
     warmup_s: float = 120.0  # of it, not counted
-    cores: int = 24  # of each node
+    cores: int = 24  # of each node; it has as much memory a core as the published one
     nodes: int = 1
     forwarding: bool = True  # of watermarks and costs between nodes
     cycle_s: float = 0.12  # r
@@ -104,6 +105,7 @@ def run_fleet(
         "cores": trial.cores,
         "cycle_s": trial.cycle_s,
         "execution": execution,
+        "heap": Heap.of(trial.cores),
         "warm_up": WarmUp() if trial.cold else None,
     }
     until_s, counted_s = START_S + trial.seconds, START_S + trial.warmup_s

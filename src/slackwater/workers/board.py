@@ -1,67 +1,20 @@
 """Which query is on which worker, and what has to be done about it. No sockets, no Spark."""
 
 import logging
-from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from slackwater.quality import Cluster, Graph, Layout, Load, QualityController, Task, place
+from slackwater.quality import QualityController, place
 from slackwater.quality.cost import UNKNOWN_CPU
+from slackwater.workers.model import Directive, Model, Placed, Wanted, WorkerView, measured
+
+__all__ = ["ANSWER_S", "Board", "Directive", "Placed", "Wanted"]
 
 log = logging.getLogger("slackwater.workers")
 
 ANSWER_S = 20.0  # a directive that shows no effect for so long is given again
-Phase = Literal["unplaced", "starting", "running", "moving", "stopping", "stopped", "failed"]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A query of the fleet file."""
-
-    name: str
-    priority: float = 1.0
-    min_accuracy: float = 1.0
-    prefers: tuple[str, ...] = ()  # workers
-
-
-@dataclass(frozen=True)
-class Directive:
-    """What a worker is to do."""
-
-    worker: str
-    op: Literal["start", "stop"]
-    query: str
-
-
-@dataclass
-class Placed:
-    """Where a query is."""
-
-    wanted: Wanted
-    phase: Phase = "unplaced"
-    worker: str | None = None
-    target: str | None = None  # of a move
-    told_s: float = 0.0  # when its worker was last told something
-    error: str | None = None
-    failures: int = 0
-    moves: int = 0
-
-
-@dataclass
-class WorkerView:
-    """A worker as it last reported."""
-
-    name: str
-    cores: float
-    report: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def queries(self) -> dict[str, dict[str, Any]]:
-        """That it runs, by name."""
-        found: dict[str, dict[str, Any]] = self.report.get("queries", {})
-        return found
 
 
 class Board:
@@ -89,6 +42,22 @@ class Board:
         self._controller = controller
         self._chance = chance or Random()
         self._most_failures = most_failures
+
+    def want(self, wanted: list[Wanted]) -> list[Directive]:
+        """The fleet file has changed: queries that are new are placed, others stop."""
+        named = {each.name: each for each in wanted}
+        found = []
+        for name, placed in list(self.queries.items()):
+            if name in named:
+                placed.wanted = named[name]
+            elif placed.worker is None:
+                del self.queries[name]
+            else:
+                del self.queries[name]
+                found.append(Directive(placed.worker, "stop", name))
+        for name, each in named.items():
+            self.queries.setdefault(name, Placed(each))
+        return found
 
     # -- what happens ---------------------------------------------------------------------------
 
@@ -160,26 +129,33 @@ class Board:
         """One cycle of the quality controller over all workers."""
         running = [each for each in self.queries.values() if each.phase == "running"]
         known = [each for each in running if self._measured(each) is not None]
-        names = tuple(self.workers)
         if not known or any(not view.report for view in self.workers.values()):
             return []
-        model = self._model(known, names)
-        decision = self._controller.cycle(now_s, *model)
-        found = []
+        model = Model(known, self.queries.values(), self.workers)
+        decision = self._controller.cycle(now_s, model.cluster, model.layout, model.load)
+        found = model.aims(decision.keep)
         for move in decision.moves:
-            placed = self.queries[move.instance[0]]
+            placed = model.query(*move.instance)
             log.warning("%s moves from %s to %s", placed.wanted.name, move.origin, move.target)
             placed.phase, placed.target, placed.told_s = "moving", move.target, now_s
             placed.moves += 1
             found.append(Directive(move.origin, "stop", placed.wanted.name))
-        for name in decision.stop:
-            placed = self.queries[name]
-            log.error("%s stops: no worker has the CPU for its minimum accuracy", name)
+        for placed in (each for task in decision.stop for each in model.instances(task)):
+            log.error("%s stops: no worker has the CPU for its minimum", placed.wanted.name)
             placed.phase, placed.told_s = "stopping", now_s
             placed.error = "no worker has the CPU for its minimum accuracy"
             assert placed.worker is not None
-            found.append(Directive(placed.worker, "stop", name))
+            found.append(Directive(placed.worker, "stop", placed.wanted.name))
+        for placed in (each for task in decision.resume for each in self._stopped_of(task)):
+            placed.phase, placed.error = "unplaced", None
         return found
+
+    def _stopped_of(self, task: str) -> list[Placed]:
+        return [
+            each
+            for each in self.queries.values()
+            if each.wanted.of_task == task and each.phase == "stopped" and each.error
+        ]
 
     # -- steps ----------------------------------------------------------------------------------
 
@@ -191,7 +167,11 @@ class Board:
             return False
         elif placed.phase == "starting":
             placed.phase = "running"
-            self._controller.warmups.begin((placed.wanted.name, 0), now_s)
+            mates = [
+                n for n, p in self.queries.items() if p.wanted.of_task == placed.wanted.of_task
+            ]
+            number = mates.index(placed.wanted.name)
+            self._controller.warmups.begin((placed.wanted.of_task, number), now_s)
         if placed.phase == "running":
             placed.failures, placed.error = 0, None
         return True
@@ -229,43 +209,4 @@ class Board:
         return view.cores - used - UNKNOWN_CPU * len(unknown)
 
     def _measured(self, placed: Placed) -> dict[str, float] | None:
-        """What it costs: fixed, slope, most (cores), and its current accuracy."""
-        view = self.workers.get(placed.worker or "")
-        if view is None:
-            return None
-        found: dict[str, float] | None = view.queries.get(placed.wanted.name, {}).get("cost")
-        return found
-
-    def _model(self, running: list[Placed], names: tuple[str, ...]) -> tuple[Cluster, Layout, Load]:
-        graph = Graph(
-            [
-                Task(each.wanted.name, (), each.wanted.priority, each.wanted.min_accuracy)
-                for each in running
-            ]
-        )
-        places = np.arange(len(running))
-        layout = Layout(
-            graph,
-            places,
-            np.array([names.index(each.worker or "") for each in running], dtype=np.intp),
-            np.zeros(len(running), dtype=np.intp),
-        )
-        costs = [self._measured(each) or {} for each in running]
-        fixed = np.array([cost["fixed"] for cost in costs])
-        slope = np.array([cost["slope"] for cost in costs])
-        current = np.array([min(max(cost["current"], 0.01), 1.0) for cost in costs])
-        load = Load(
-            in_rate=current,
-            cpu=fixed + slope * current,
-            source_rate=np.ones(len(running)),
-            out_rate=np.zeros(0),
-            fixed=fixed,
-            most=np.array([cost["most"] for cost in costs]),
-        )
-        views = [self.workers[name] for name in names]
-        cluster = Cluster(
-            names,
-            np.array([view.cores for view in views]),
-            np.array([float(view.report["others"]) for view in views]),
-        )
-        return cluster, layout, load
+        return measured(placed, self.workers)

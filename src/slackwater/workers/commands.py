@@ -1,5 +1,6 @@
 """What `slackwater fleet` and `slackwater worker` do."""
 
+import json
 import signal
 import threading
 import time
@@ -18,7 +19,9 @@ from slackwater.workers.worker import Worker
 LINE_PERIOD_S = 10.0  # between two status lines where the output is not a terminal
 
 
-def supervise(file: FleetFile, path: Path, console: Console, seconds: float | None) -> None:
+def supervise(
+    file: FleetFile, path: Path, console: Console, seconds: float | None, watch: Path | None = None
+) -> None:
     """Until a signal, or for so long."""
     supervisor = Supervisor(file, path)
     _on_signals(supervisor)
@@ -26,6 +29,8 @@ def supervise(file: FleetFile, path: Path, console: Console, seconds: float | No
         timer = threading.Timer(seconds, supervisor.stop)
         timer.daemon = True
         timer.start()
+    if watch is not None:
+        threading.Thread(target=_write, args=(supervisor, watch), daemon=True).start()
     shown = threading.Thread(target=_show, args=(supervisor, console), daemon=True)
     shown.start()
     try:
@@ -37,7 +42,7 @@ def supervise(file: FleetFile, path: Path, console: Console, seconds: float | No
 
 def work(file: FleetFile, path: Path, name: str, connect_to: str | None) -> None:
     """Until the supervisor says so, or a signal."""
-    worker = Worker(file, path.parent, name, connect_to)
+    worker = Worker(file, path, name, connect_to)
     _on_signals(worker)
     worker.run()
 
@@ -75,6 +80,15 @@ def _show(supervisor: Supervisor, console: Console) -> None:
         words = ", ".join(f"{row['query']} {row['phase']} on {row['worker']}" for row in rows)
         console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False)
         time.sleep(LINE_PERIOD_S)
+
+
+def _write(supervisor: Supervisor, path: Path) -> None:
+    """A line of JSON a second."""
+    with path.open("a") as file:
+        while not supervisor.closing:
+            file.write(json.dumps(supervisor.status()) + "\n")
+            file.flush()
+            time.sleep(1.0)
 
 
 def _percent(value: float | None) -> str:

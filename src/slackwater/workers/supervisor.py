@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from slackwater import config
 from slackwater.config import FleetFile
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark import wire
@@ -25,9 +26,24 @@ log = logging.getLogger("slackwater.workers")
 
 PERIOD_S = 0.5
 CONTROL_EVERY_S = 2.0
-REJOIN_S = 8.0  # that workers of a supervisor before us have to join, before any query is placed
+JOIN_S = 60.0  # that workers have to join before queries are placed without them
 SILENT_S = 20.0  # a worker of another machine that says nothing for so long counts as dead
 RESPAWN_S = 2.0
+
+
+def wanted_of(file: FleetFile) -> list[Wanted]:
+    """The queries of a fleet file."""
+    return [
+        Wanted(
+            name,
+            query.priority,
+            1.0 if query.min_accuracy is None else query.min_accuracy,
+            tuple(query.workers),
+            query.task,
+            tuple(query.reads),
+        )
+        for name, query in file.queries.items()
+    ]
 
 
 class Supervisor:
@@ -49,16 +65,9 @@ class Supervisor:
         make_token(address.token_path(self.name))
         self._token = read_token(address.token_path(self.name))
         self.roster = Roster(wire.runtime_dir() / f"{self.name}.workers.json")
+        self._changed_ns = path.stat().st_mtime_ns
         self.board = Board(
-            [
-                Wanted(
-                    name,
-                    query.priority,
-                    1.0 if query.min_accuracy is None else query.min_accuracy,
-                    tuple(query.workers),
-                )
-                for name, query in file.queries.items()
-            ],
+            wanted_of(file),
             QualityController(
                 headroom=file.quality.headroom,
                 warmups=WarmUps(limit_s=file.quality.warmup),
@@ -81,13 +90,19 @@ class Supervisor:
         while not self._closing.is_set():
             self._keep_workers()
             self._hear()
-            expected = [n for n, p in self.roster.processes.items() if p.alive]
-            rejoined = all(name in self._channels for name in expected)
-            if rejoined or time.monotonic() > began_s + REJOIN_S:
+            if self._complete() or time.monotonic() > began_s + JOIN_S:
                 self._direct(self.board.place_all(time.time()))
             if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
                 self._controlled_s = time.monotonic()
+                self._reread()
                 self._direct(self.board.control(time.time()))
+
+    def _complete(self) -> bool:
+        """Whether every worker that lives has said what it runs: what runs is not started twice,
+        and the first to come does not get everything."""
+        living = [name for name, process in self.roster.processes.items() if process.alive]
+        views = [self.board.workers.get(name) for name in living]
+        return all(view is not None and view.report for view in views)
 
     def stop(self) -> None:
         """Ends the loop; also from a signal handler."""
@@ -132,6 +147,27 @@ class Supervisor:
                 }
             )
         return found
+
+    def status(self) -> dict[str, Any]:
+        """Everything that is known, for a file of JSON lines."""
+        workers = {
+            name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
+            for name, view in self.board.workers.items()
+        }
+        return {"at_s": round(time.time(), 2), "workers": workers, "queries": self.rows()}
+
+    def _reread(self) -> None:
+        """Queries may be added to the file and taken from it while the fleet runs."""
+        try:
+            changed_ns = self.path.stat().st_mtime_ns
+            if changed_ns == self._changed_ns:
+                return
+            self._changed_ns = changed_ns
+            file = config.load(self.path)
+        except (OSError, UsageError) as error:
+            log.warning("the fleet goes on as it is: %s", error)
+            return
+        self._direct(self.board.want(wanted_of(file)))
 
     # -- workers --------------------------------------------------------------------------------
 
@@ -238,7 +274,10 @@ class Supervisor:
 
     def _direct(self, directives: list[Directive]) -> None:
         for each in directives:
-            self._send(each.worker, {"op": each.op, "query": each.query})
+            message: Message = {"op": each.op, "query": each.query}
+            if each.accuracy is not None:
+                message["accuracy"] = each.accuracy
+            self._send(each.worker, message)
 
     def _send(self, worker: str, message: Message) -> None:
         channel = self._channels.get(worker)

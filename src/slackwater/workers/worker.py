@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from slackwater import config
 from slackwater.config import FleetFile
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
@@ -32,6 +33,8 @@ class Worker:
 
     Parameters
     ----------
+    path
+        Of the file: queries may be added to it later.
     name
         Of the worker, as in the file's section ``[workers.NAME]``.
     connect_to
@@ -39,8 +42,9 @@ class Worker:
     """
 
     def __init__(
-        self, file: FleetFile, folder: Path, name: str, connect_to: str | None = None
+        self, file: FleetFile, path: Path, name: str, connect_to: str | None = None
     ) -> None:
+        self._path = path
         section = file.workers.get(name)
         if section is None:
             known = ", ".join(file.workers) or "none"
@@ -56,7 +60,7 @@ class Worker:
         quality = replace(
             quality_settings(file.quality), pauses=False, watches_all=True, cpus=self._cpus
         )
-        self._launch = Launch(_for_worker(file, self._cores), folder, quality=quality)
+        self._launch = Launch(_for_worker(file, self._cores), path.parent, quality=quality)
         self._orders: queue.Queue[Message] = queue.Queue()
         self._locks: dict[str, int] = {}  # descriptors, by query
         self._epoch = 0.0  # of the newest supervisor that spoke to us
@@ -100,13 +104,13 @@ class Worker:
                 message = channel.receive()
                 if message is None:
                     return
-                self._take(message)
+                self._take(fleet, message)
         finally:
             closed.set()
             self._channel = None
             channel.close()
 
-    def _take(self, message: Message) -> None:
+    def _take(self, fleet: Fleet, message: Message) -> None:
         epoch = float(message.get("epoch", 0.0))
         if epoch < self._epoch:
             log.warning("a directive of an older supervisor is ignored")
@@ -114,6 +118,8 @@ class Worker:
         self._epoch = epoch
         if message["op"] == "over":
             self.stop()
+        elif message["op"] == "aim":
+            fleet.quality.order(str(message["query"]), float(message["accuracy"]))
         else:
             self._orders.put(message)
 
@@ -170,6 +176,8 @@ class Worker:
     def _start(self, fleet: Fleet, name: str) -> None:
         if name in self._locks:
             return
+        if name not in self._launch.file.queries:  # it may have been added since
+            self._launch.reread(config.load(self._path).queries)
         if name not in self._launch.file.queries:
             raise UsageError(f"the file has no query {name!r}")
         self._lock(name)

@@ -16,6 +16,7 @@ YSB = [("ysb", {"campaigns": 10}), ("ysb", {})]
 OUTCOME = {
     "latencies_s": [1.0, 2.0],
     "waits_s": [0.5, 0.5],
+    "rests_s": [0.5, 1.5],
     "sampling_rate": {"mean": 0.5},
     "errors": [0.01, 0.06],
     "unbounded_errors": [0.4],

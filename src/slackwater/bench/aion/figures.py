@@ -17,6 +17,7 @@ class Figures:
 
     latencies_s: list[float]
     waits_s: list[float]
+    rests_s: list[float]  # of the windows whose wait is known
     rates: list[float]
     errors: list[float]  # of the rows that promise a bound
     unbounded: int  # rows that do not
@@ -33,6 +34,10 @@ class Figures:
     @property
     def wait_s(self) -> float:
         return float(np.mean(self.waits_s)) if self.waits_s else math.nan
+
+    @property
+    def rest_s(self) -> float:
+        return float(np.mean(self.rests_s)) if self.rests_s else math.nan
 
     def quantile_s(self, level: float) -> float:
         return float(np.quantile(self.latencies_s, level)) if self.latencies_s else math.nan
@@ -60,6 +65,7 @@ def _together(runs: list[dict[str, Any]]) -> Figures:
     return Figures(
         latencies_s=joined("latencies_s"),
         waits_s=joined("waits_s"),
+        rests_s=joined("rests_s"),
         rates=[run["sampling_rate"]["mean"] for run in runs],
         errors=joined("errors"),
         unbounded=sum(len(run["unbounded_errors"]) for run in runs),
@@ -103,7 +109,7 @@ def table(result: dict[str, Any], error: float) -> Table:
             *key,
             f"{arm.mean_s:.2f}",
             f"{arm.wait_s:.2f}",
-            f"{arm.mean_s - arm.wait_s:.2f}",
+            f"{arm.rest_s:.2f}",
             f"{arm.quantile_s(0.99):.2f}",
             f"{ratio:.2f}",
             f"{np.mean(arm.rates):.0%}",

@@ -80,7 +80,7 @@ def _errors(
         axes = figure.add_subplot()
         for name, arm in arms.items():
             values = 100 * np.sort([each for each in arm.errors if np.isfinite(each)])
-            shares = np.arange(1, len(values) + 1) / max(len(values), 1)
+            shares = np.arange(1, len(values) + 1) / max(len(arm.errors), 1)
             axes.step(values, shares, color=palette[name].colour, where="post")
         axes.axvline(100 * error, color="0.5", linewidth=1.0)
         axes.set_xlim(0, 300 * error)

@@ -33,6 +33,7 @@ from slackwater.traffic import Traffic
 
 START_LIMIT_S = 120.0
 DRAIN_LIMIT_S = 60.0
+WORST = 1e9  # the error of a group that does not exist; JSON has no infinity
 
 SETTINGS = {  # of the thesis: network delays, gaps between events
     "CC": ("constant:150ms", "constant"),
@@ -218,7 +219,8 @@ class _Verdict:
     def _take_row(self, workload: Any, truth: dict[str, Any] | None, row: dict[str, Any]) -> None:
         self.rates.append(row[RATE])
         error = workload.error(truth, row)
-        (self.errors if row[BOUNDED] else self.unbounded_errors).append(round(error, 5))
+        error = min(round(error, 5), WORST)
+        (self.errors if row[BOUNDED] else self.unbounded_errors).append(error)
         for name in workload.aggregates if truth is not None else ():
             low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
             if low is not None and high is not None and truth is not None:
@@ -233,6 +235,7 @@ class _Verdict:
             "latency_s": summary(self.latencies_s),
             "latencies_s": [round(x, 3) for x in self.latencies_s],
             "waits_s": [round(w, 3) for _, w in known],
+            "rests_s": [round(x - w, 3) for x, w in known],
             "processing_s": summary([x - w for x, w in known]),
             "sampling_rate": summary(self.rates),
             "errors": self.errors,

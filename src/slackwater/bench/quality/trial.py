@@ -47,8 +47,7 @@ class QualityTrial:
 
     arm: str
     queries: list[dict[str, Any]] = field(default_factory=list)  # of QueryPlan
-    seconds: float = 60.0
-    warmup_s: float = 15.0  # in which a tenth of the load comes, so that the JVM has compiled
+    seconds: float = 60.0  # from the beginning of the traffic
     master: str = "local[2]"
     policy: str = "fcfs"
     settings: dict[str, Any] = field(default_factory=dict)  # of QualitySettings
@@ -59,53 +58,39 @@ class QualityTrial:
 
 
 class Watch:
-    """What becomes of one query: rows read and kept, by its progress; rows that arrived, by the
+    """What becomes of one query: rows taken and kept, by its progress; rows that arrived, by the
     traffic itself, which does not depend on anything that is being measured."""
 
     def __init__(self, timeline: Timeline, shedders: Shedders) -> None:
         self.timeline = timeline
         self._shedders = shedders
-        self.read = 0
-        self.kept = 0
-        self.busy_s = 0.0
-        self.batches: list[tuple[float, float, int]] = []  # start, duration, rows kept
+        self.batches: list[tuple[float, float, int, int]] = []  # start, duration, rows, kept
 
     def take(self, progress: dict[str, Any]) -> None:
         counted = self._shedders.count(progress)
-        if counted is None or not ran_a_batch(progress):
-            return
-        start_s, duration_s = working_time(progress)
-        self.read += counted.seen
-        self.kept += counted.kept
-        self.busy_s += duration_s
-        self.batches.append((start_s, duration_s, counted.kept))
+        if counted is not None and ran_a_batch(progress):
+            self.batches.append((*working_time(progress), counted.seen, counted.kept))
 
-    def look(self, now_s: float) -> dict[str, float]:
-        arrived = self.timeline.count(round(now_s * 1e6))
-        second_ago = self.timeline.count(round((now_s - 1) * 1e6))
-        rate = max(arrived - second_ago, 1)
-        lag = arrived - self.read
-        return {
-            "arrived": arrived,
-            "read": self.read,
-            "kept": self.kept,
-            "rate": rate,
-            "lag_rows": lag,
-            "lag_s": self._lag_s(now_s),
-        }
+    def lags(self, until_s: float) -> list[tuple[float, float]]:
+        """Just before each micro-batch takes rows, when it is largest: how long the oldest row
+        that was not taken had waited."""
+        found, taken = [], 0
+        for start_s, _, seen, _ in self.batches:
+            found.append((start_s, self._waited_s(start_s, taken)))
+            taken += seen
+        return [*found, (until_s, self._waited_s(until_s, taken))]
 
-    def _lag_s(self, now_s: float) -> float:
-        """How long ago the oldest row that was not read had arrived."""
-        low, high = self.timeline.start_us / 1e6, now_s
-        if self.timeline.count(round(now_s * 1e6)) <= self.read:
+    def _waited_s(self, now_s: float, taken: int) -> float:
+        low_us, high_us = self.timeline.start_us - 1, round(now_s * 1e6)
+        if self.timeline.count(high_us) <= taken:
             return 0.0
-        while high - low > 0.01:
-            middle = (low + high) / 2
-            if self.timeline.count(round(middle * 1e6)) > self.read:
-                high = middle
+        while high_us - low_us > 1000:
+            middle_us = (low_us + high_us) // 2
+            if self.timeline.count(middle_us) > taken:
+                high_us = middle_us
             else:
-                low = middle
-        return now_s - high
+                low_us = middle_us
+        return now_s - high_us / 1e6
 
 
 def run(trial: QualityTrial) -> dict[str, Any]:
@@ -126,16 +111,27 @@ def run(trial: QualityTrial) -> dict[str, Any]:
         fleet.on_progress(lambda name, progress: watches[name].take(progress))
         if not fleet.wait_ready(START_LIMIT_S):
             raise EngineError("the queries did not start in time")
-        samples = _watch(fleet, watches, start_s, start_s + trial.warmup_s + trial.seconds)
+        samples = _watch(fleet, watches, start_s, start_s + trial.seconds)
+        ended_s = time.time()
         failures = fleet.failures
     spark.stop()
     if failures:
         raise EngineError(next(iter(failures.values())))
     return {
         "trial": trial.__dict__,
-        "start_s": start_s,
         "samples": samples,
-        "batches": {name: watch.batches for name, watch in watches.items()},
+        "queries": {name: _figures(watch, start_s, ended_s) for name, watch in watches.items()},
+    }
+
+
+def _figures(watch: Watch, start_s: float, ended_s: float) -> dict[str, Any]:
+    """Times count from the beginning of the traffic."""
+    return {
+        "lags": [[round(at - start_s, 3), round(lag, 3)] for at, lag in watch.lags(ended_s)],
+        "batches": [
+            [round(at - start_s, 3), round(took, 3), seen, kept]
+            for at, took, seen, kept in watch.batches
+        ],
     }
 
 
@@ -170,10 +166,14 @@ def _watch(
             continue
         looks: dict[str, Any] = {}
         for name, watch in watches.items():
-            looks[name] = watch.look(now_s)
             found = fleet.accuracy(name)
-            if found is not None:
-                looks[name] |= found._asdict()
+            rate = fleet.quality.rate(name)
+            arrived = [watch.timeline.count(round(1e6 * at_s)) for at_s in (now_s - 1, now_s)]
+            looks[name] = {
+                "rate": arrived[1] - arrived[0],
+                "rate_estimate": rate,
+                **({} if found is None else found._asdict()),
+            }
         samples.append({"at_s": round(now_s - start_s, 2), "queries": looks})
     return samples
 

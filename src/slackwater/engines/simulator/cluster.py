@@ -19,7 +19,7 @@ class Cluster:
     The first half of a query's operators runs on one node, the second half on the next one; what
     passes between them is a cycle on its way. If one node's memory is full, all sources wait. Each
     node decides by itself, from what it sees and from what its neighbours forward: watermarks
-    that have come to a source go downstream, costs and queues go upstream.
+    that have come to a source go downstream, costs of an event go upstream.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+PUBLISHED_CORES = 24
 MOST = 0.9  # a share that is never exceeded: a collector gives up first
 
 
@@ -22,6 +23,15 @@ class Heap:
     total_bytes: float = 21e9
     limit_bytes: float = 17.5e9  # of queues and state; then sources are held back
     walked_bytes_per_s: float = 8e9  # by all cores together
+
+    @classmethod
+    def of(cls, cores: int) -> "Heap":
+        """Of a node with so many cores: as much a core as on the published machine."""
+        share = cores / PUBLISHED_CORES
+        whole = cls()
+        return cls(
+            whole.total_bytes * share, whole.limit_bytes * share, whole.walked_bytes_per_s * share
+        )
 
     def collecting(self, live_bytes: float, filled_bytes_per_s: float) -> float:
         """The share of all cores' time."""

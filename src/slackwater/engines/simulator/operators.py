@@ -72,7 +72,7 @@ class OperatorEngine:
     warm_up
         How slow code is in the beginning; None: not at all.
     forwarding
-        Whether the parts of a query on other nodes tell of their watermarks and queues.
+        Whether the parts of a query on other nodes tell of their watermarks and costs.
     seed
         Of the watermarks' arrivals.
     """
@@ -108,7 +108,9 @@ class OperatorEngine:
         self._sources = Sources(segments, self._began_s, seed)
         self._work_s = np.array([s.query.work_s[s.part] for s in segments])
         self._taken_s = self._work_s + [s.query.blocked_s[s.part] for s in segments]
+        self._each_s: list[float] = self._work_s.sum(axis=1).tolist()  # of an event at its source
         self._reach = np.array([s.query.reach[s.part] for s in segments])
+        self._shown = [_shown(segment) for segment in segments]
         self._bytes = np.array([query.event_bytes for query in self._queries])
         self._keeps = np.array([any(o.keeps for o in s.query.operators[s.part]) for s in segments])
         self._done = np.zeros((len(segments), self._work_s.shape[1] + 1))
@@ -310,17 +312,15 @@ class OperatorEngine:
 
     def _metrics(self, place: int, queued: float, now_s: float) -> QueryMetrics:
         query, arrived = self._queries[place], self._known_marks[place]
-        per_row_s, backlog = float(self._work_s[place].sum()), queued
+        per_row_s = self._each_s[place]
         if self.forwarding and place in self.downstream:
             node, there = self.downstream[place]
-            rest_s, waiting = node.outlook(there)
-            backlog += waiting * rest_s / per_row_s
-            per_row_s += rest_s
+            per_row_s += node.outlook(there)
         return QueryMetrics(
             batches=self._states[place].metrics.batches + 1,
             rows=int(self._done[place, -1]),
-            backlog_rows=backlog,
-            buffered_rows=backlog,
+            backlog_rows=queued,
+            buffered_rows=queued,
             arrival_rate=self._rate(place),
             batch_fixed_s=NO_TIME_S,
             batch_per_row_s=per_row_s,
@@ -343,23 +343,33 @@ class OperatorEngine:
         return self._queries[place].rate if self.forwarding else None
 
     def _operators(self, place: int) -> tuple[OperatorMetrics, ...]:
-        query, segment = self._queries[place], self._segments[place]
-        done, reach = self._done[place].tolist(), self._reach[place].tolist()
-        shown = query.operators[segment.part]
-        outs = [operator.selectivity for operator in shown]
-        if segment.is_last and not shown[-1].keeps:
-            outs[-1] = query.window_selectivity
+        done = self._done[place].tolist()
         return tuple(
-            OperatorMetrics((before - after) * share, out, operator.cost_s)
-            for before, after, share, out, operator in zip(
-                done, done[1:], reach, outs, shown, strict=False
-            )
+            [
+                OperatorMetrics((before - after) * share, out, cost_s)
+                for before, after, (share, out, cost_s) in zip(
+                    done, done[1:], self._shown[place], strict=False
+                )
+            ]
         )
 
-    def outlook(self, place: int) -> tuple[float, float]:
-        """For the node before: what an event still costs here, and how many wait."""
-        queued = float(self._done[place, 0] - self._done[place, -1] + self._came[place])
-        return float(self._work_s[place].sum()), queued
+    def outlook(self, place: int) -> float:
+        """For the node before: what an event still costs here.
+
+        What waits here is not told: it is worked off while the node before works, so it is no cost
+        of what is still there. Counted as one it would send most to where most waits already.
+        """
+        return self._each_s[place]
+
+
+def _shown(segment: Segment) -> list[tuple[float, float, float]]:
+    """Of each operator: events that reach it, events out for one in, cost of one."""
+    query, shown = segment.query, segment.query.operators[segment.part]
+    outs = [operator.selectivity for operator in shown]
+    if segment.is_last and not shown[-1].keeps:
+        outs[-1] = query.window_selectivity
+    reach = query.reach[segment.part].tolist()
+    return [(share, out, o.cost_s) for share, out, o in zip(reach, outs, shown, strict=True)]
 
 
 def least_cores(queries: Sequence[PipelineQuery]) -> int:

@@ -102,13 +102,17 @@ class Execution:
         """The batch has ended: what it emitted."""
         batch = self._batch
         assert batch is not None, f"{self.query.name} ran no batch"
-        results = []
-        while batch.watermark_s is not None and self._next_end_s <= batch.watermark_s:
-            results.append(Result(self.query.name, self._next_end_s, now_s))
-            self._next_end_s = self._window.next_end(self._next_end_s)
         if batch.max_event_s is not None:
             mark_s = batch.max_event_s - self.query.delay_s
             self._coming_s = max(mark_s, self._coming_s or mark_s)
+        # In append mode a window comes out with the batch after the one that read past it; in the
+        # other modes its values are final already with that one.
+        appends = self.query.output_mode == "append"
+        closed_s = batch.watermark_s if appends else self._coming_s
+        results = []
+        while closed_s is not None and self._next_end_s <= closed_s:
+            results.append(Result(self.query.name, self._next_end_s, now_s))
+            self._next_end_s = self._window.next_end(self._next_end_s)
         took_s = now_s - batch.start_s
         ended = replace(batch, duration_s=took_s, rows_written=len(results))
         self.durations.append((batch.rows, took_s))

@@ -9,7 +9,7 @@ from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
 
 @dataclass(frozen=True, kw_only=True)
 class WindowedQuery(ABC):
-    """One query: tumbling or sliding windows over one stream, results in append mode."""
+    """One query: tumbling or sliding windows over one stream."""
 
     name: str
     window_s: float = 3.0
@@ -18,6 +18,7 @@ class WindowedQuery(ABC):
     watermark_s: float | None = None  # None: the largest delay
     priority: float = 1.0
     max_wait_s: float = 10.0
+    output_mode: str = "append"
 
     @property
     @abstractmethod
@@ -33,5 +34,5 @@ class WindowedQuery(ABC):
     @property
     def spec(self) -> QuerySpec:
         inputs = (InputStream("simulated", "event_time", self.delay_s),)
-        deadlines = Deadlines((self.window,), inputs)
+        deadlines = Deadlines((self.window,), inputs, self.output_mode)
         return QuerySpec(self.name, self.priority, self.max_wait_s, deadlines)

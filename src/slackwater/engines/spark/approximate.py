@@ -1,9 +1,8 @@
 """Builds approximate queries: a windowed aggregate of weighted rows, with intervals."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -11,12 +10,12 @@ from pyspark.sql import functions as F
 
 from slackwater import sampling
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.finishing import ROOM, ROWS, Finishing
+from slackwater.engines.spark.finishing import BOUNDED, RATE, ROOM, ROWS, Finishing
 from slackwater.engines.spark.plan_tree import java_node, read_plan, text_interval_s
 from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.row_filter import RowFilter
-from slackwater.engines.spark.sampled_rows import SAMPLE, write_plan
-from slackwater.sampling import Plan, Sampler
+from slackwater.engines.spark.sampled_rows import SAMPLE, PlanFile
+from slackwater.sampling import Sampler
 from slackwater.sampling.aggregates import Aggregate
 from slackwater.sampling.delays import LEVELS
 from slackwater.sampling.grid import Grid
@@ -44,7 +43,7 @@ def approximate(
     promise: Promise,
     sampler: str = "aion",
     arrival: str | None = None,
-    substream: str = "600 milliseconds",
+    can_hold: bool = True,
 ) -> Approximation:
     """See :meth:`slackwater.spark.Fleet.approximate`."""
     wanted = tuple(Aggregate.parse(name, text) for name, text in aggregates.items())
@@ -53,20 +52,20 @@ def approximate(
         _us(df, window),
         _us(df, slide or window),
         _us(df, offset) if offset else 0,
-        _us(df, substream),
     )
+    promise = promise.shared_by(len(wanted))
     name = f"slackwater-{uuid.uuid4().hex[:8]}"
     # Zero: how long stragglers are waited for is said by a ceiling, or by the gate.
     marked = df.withWatermark(time, "0 seconds")
     if arrival is None:
-        write: Callable[[Plan], None] = partial(write_plan, _plan_path(df))
+        sink: PlanFile | RowFilter = PlanFile(_plan_path(df))
     else:
-        filtering = RowFilter(name, grid, df.sparkSession)
-        marked, write = filtering.sampled(marked, time, arrival), filtering.write
-    planner = Planner(name, write, _sampler(sampler, grid, arrival), promise, grid)
+        sink = RowFilter(name, grid, df.sparkSession)
+        marked = sink.sampled(marked, time, arrival)
+    planner = Planner(name, sink, _sampler(sampler, grid, arrival, can_hold), promise, grid)
     finishing = Finishing(("window", *by), wanted, promise)
     results = _query(marked, time, tuple(by), grid, finishing, name)
-    return Approximation(results, planner, keeps_open=arrival is not None)
+    return Approximation(results, planner, keeps_open=arrival is not None and can_hold)
 
 
 def _query(
@@ -75,7 +74,6 @@ def _query(
     seen = rows.observe(
         f"{name}.input",
         F.count(F.lit(1)).alias("rows"),
-        F.sum(1 / F.col(f"{SAMPLE}.rate")).alias("arrived"),
         F.percentile_approx(f"{SAMPLE}.delay", list(LEVELS), F.lit(2000)).alias("delays"),
         F.max(f"{SAMPLE}.delay").alias("largest"),
     )
@@ -130,6 +128,9 @@ def _check(
         raise UsageError("an approximate query needs at least one aggregate")
     needed = [time, *by, *(c for a in aggregates for c in a.columns)]
     needed += [arrival] if arrival is not None else []
+    for aggregate in aggregates:
+        if aggregate.name in (RATE, BOUNDED, "window", "arrived", "least", "most", *by):
+            raise UsageError(f"an aggregate cannot be called {aggregate.name!r}: it is taken")
     missing = [column for column in needed if column not in df.columns]
     if missing:
         raise UsageError(f"the input has no column {missing[0]!r}; it has: {', '.join(df.columns)}")
@@ -143,11 +144,11 @@ def _check(
         raise UsageError(f"arrival={arrival!r} is for sources that do not sample; leave it out")
 
 
-def _sampler(name: str, grid: Grid, arrival: str | None) -> Sampler:
+def _sampler(name: str, grid: Grid, arrival: str | None, can_hold: bool) -> Sampler:
     if arrival is None:
         return sampling.load(name)
     # A gate keeps a window open by letting no batch begin, so some time must be left for them.
-    longest_s = grid.slide_us / 2e6
+    longest_s = grid.slide_us / 2e6 if can_hold else 0.0
     chosen = sampling.load(name, max_wait_s=longest_s, first_wait_s=min(2.0, longest_s))
     if chosen.waits_for_all:
         raise UsageError(
@@ -167,7 +168,13 @@ def _plan_path(df: DataFrame) -> Path:
     } - {"None"}
     if len(paths) != 1:
         raise UsageError(f"an approximate query needs one sampled source, not {len(paths)}")
-    return Path(paths.pop())
+    path = Path(paths.pop())
+    if path.exists():
+        raise UsageError(
+            "this source has an approximate query already, whose windows it follows: make another "
+            "source for this one"
+        )
+    return path
 
 
 def _us(df: DataFrame, text: str) -> int:

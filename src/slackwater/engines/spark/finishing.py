@@ -117,6 +117,7 @@ class Finishing:
                 columns[aggregate.name], needed = self._clusters(aggregate, batch)
                 # A sample that uses up more room than there is has too few rows for its promise.
                 bounded &= everything.spread <= needed * everything.weight + 1e-9
+                bounded &= np.array([len(each) > 0 for each in columns[aggregate.name]])
                 room = np.minimum(room, needed)
                 continue
             found = self._estimate(aggregate, batch, everything)
@@ -129,7 +130,8 @@ class Finishing:
         columns[BOUNDED] = bounded & _usual(batch, everything.weight)
         columns[ROOM], columns[ROWS] = room, everything.weight
         arrays = [
-            value if isinstance(value, pa.Array) else pa.array(value) for value in columns.values()
+            value if isinstance(value, pa.Array) else pa.array(value, from_pandas=True)
+            for value in columns.values()
         ]
         return pa.StructArray.from_arrays(arrays, names=list(columns))
 

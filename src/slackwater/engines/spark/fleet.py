@@ -100,6 +100,7 @@ class Fleet:
             raise UsageError(f"slots must be at least 1, not {slots}")
         if max_wait is not None and max_wait <= 0:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
+        self._dry_run = dry_run
         self._gated = policies.load(policy, **(parameters or {})).gated  # wrong names fail here
         self.spark = spark
         self.policy = policy
@@ -301,8 +302,11 @@ class Fleet:
             promise=Promise(error, confidence),
             sampler=sampler,
             arrival=arrival,
+            can_hold=self._gated and self.gate_kind != "none" and not self._dry_run,
         )
         found.planner.on_wait = partial(self._expect_wait, found.keeps_open)
+        if found.keeps_open:
+            found.planner.keeps_waits = lambda: self._agent.link.held
         self.on_progress(found.planner.take)
         self.planners.append(found.planner)
         return found.results
@@ -447,6 +451,8 @@ class Fleet:
         self._agent.close()
         self._controller.close()
         self.knobs.clear()
+        for planner in self.planners:
+            planner.close()
 
     def __enter__(self) -> Self:
         return self

@@ -99,7 +99,7 @@ class Launcher:
     ) -> tuple[str | None, QuerySpec | None]:
         """A query has begun: one that is being launched, or a gated one that its user starts."""
         member = self._launching
-        if member is not None:
+        if member is not None and member.spec.name in ("", query_name):
             return self._register(member, query_name, query_id)
         known = self._members.get(query_name or "")
         return (query_name if known is not None and known.gate == "source" else None), None

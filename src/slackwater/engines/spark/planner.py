@@ -4,17 +4,28 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from slackwater.sampling import Grid, Monitor, Plan, Promise, Sampler
+from slackwater.sampling.plan import NO_NUMBER
 
 log = logging.getLogger("slackwater.planner")
 
 TELLING_S = 0.01  # a change of the wait that a scheduler should know of
 RENEW_S = 10.0  # at the latest, so that it does not run out
 PLAN_LASTS_S = 60.0  # without a word from its planner a source goes back to exact results
+
+
+class PlanSink(Protocol):
+    """Where the rows of a query are sampled."""
+
+    def write(self, plan: Plan) -> None:
+        """From now on this plan holds."""
+
+    def clear(self) -> None:
+        """No plan holds any more."""
 
 
 class Planner:
@@ -24,8 +35,8 @@ class Planner:
     ----------
     name
         Of its observations in Spark's progress: ``name.input`` and ``name.result``.
-    write
-        Brings a plan to where the query's rows are sampled.
+    sink
+        Where the query's rows are sampled.
     sampler, promise, grid
         How it is to be sampled, and what for.
     """
@@ -33,22 +44,28 @@ class Planner:
     def __init__(
         self,
         name: str,
-        write: Callable[[Plan], None],
+        sink: PlanSink,
         sampler: Sampler,
         promise: Promise,
         grid: Grid,
     ) -> None:
         self.name = name
-        self._bring = write
+        self._sink = sink
         self.sampler = sampler
         self.promise = promise
         self.grid = grid
         self.monitor = Monitor()
         self.cpu_s = 0.0  # spent here so far
         self.on_wait: Callable[[str, float], None] = lambda query, wait_s: None
+        self.keeps_waits: Callable[[], bool] = lambda: True  # else nothing can be promised
         self._told_s = -1.0  # the wait that was last told
+        self._told_at_s = 0.0
         self._renewed_s = 0.0
         self.plan = self._renew()
+
+    def close(self) -> None:
+        """Take the plan away: its source is exact again, and free for another query."""
+        self._sink.clear()
 
     def take(self, query: str, progress: dict[str, Any]) -> None:
         """One progress event of any query; says so (``on_wait``) when the wait has changed."""
@@ -70,15 +87,16 @@ class Planner:
     def _plan_anew(self, query: str) -> None:
         self.plan = self._renew()
         wait_s = self.plan.cell.wait_us / 1e6
-        if abs(wait_s - self._told_s) > TELLING_S:
-            self._told_s = wait_s
+        now_s = time.time()  # told again now and then: others describe the query too
+        if abs(wait_s - self._told_s) > TELLING_S or now_s > self._told_at_s + RENEW_S:
             self.on_wait(query, wait_s)
+            self._told_s, self._told_at_s = wait_s, now_s
 
     def _learn(self, seen: dict[str, Any], result: dict[str, Any]) -> bool:
         """Whether a window came out."""
         if seen.get("rows"):
             quantiles_s = np.array(seen["delays"], dtype=np.float64)
-            self.monitor.delays.add(quantiles_s, float(seen["arrived"]), float(seen["largest"]))
+            self.monitor.delays.add(quantiles_s, float(seen["rows"]), float(seen["largest"]))
         if result.get("room") is None:
             return False
         windows = max(int(result["windows"]), 1)
@@ -87,7 +105,9 @@ class Planner:
 
     def _renew(self) -> Plan:
         plan = self.sampler.plan(self.monitor, self.promise, self.grid)
+        if not self.keeps_waits():
+            plan = replace(plan, cell=replace(plan.cell, usual=NO_NUMBER))
         plan = replace(plan, until_s=time.time() + PLAN_LASTS_S)
-        self._bring(plan)
+        self._sink.write(plan)
         self._renewed_s = time.time()
         return plan

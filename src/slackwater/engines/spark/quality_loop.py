@@ -32,6 +32,7 @@ log = logging.getLogger("slackwater.quality")
 WORKER = "driver"
 FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
 LONGEST = 1.5  # a micro-batch takes no longer than so many times the usual
+ORDER_LASTS_S = 10.0  # what a supervisor said; then this worker decides alone
 SCARCE = 0.1  # of the cores left over, below which batches become fewer
 SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
 
@@ -46,6 +47,7 @@ class QualitySettings:
     drain_s: float = 2.0  # how long a backlog may take to go
     patience: int = 10  # cycles that minimums must not fit before a query is stopped
     warmup_s: float = 30.0  # limit of a warm-up
+    counts_others: bool = True  # whether CPU that other processes use is out of reach
     pauses: bool = True  # whether queries are stopped here; a supervisor does it itself
     watches_all: bool = False  # also queries that are never shed, for what they cost
     cpus: frozenset[int] = frozenset()  # that this process is bound to; none: all
@@ -65,6 +67,7 @@ class Quality:
     paused: bool = False  # stopped because its minimum does not fit
     applied: float = 1.0  # what its shedders aim at
     pace_s: float = 0.0  # least time between its micro-batches
+    ordered: tuple[float, float] | None = None  # what a supervisor wants, and when it said so
     busy_before_s: float = 0.0
 
 
@@ -143,6 +146,17 @@ class QualityLoop:
         with self._lock:
             self._queries.pop(name, None)
 
+    def order(self, name: str, accuracy: float) -> None:
+        """A supervisor says how much a query is to keep; it must say so again and again."""
+        found = self._queries.get(name)
+        if found is not None:
+            found.ordered = (min(max(accuracy, 0.0), 1.0), time.time())
+
+    def rate(self, name: str) -> float | None:
+        """Rows per second that arrive for a query, as far as is known."""
+        found = self._queries.get(name)
+        return None if found is None else found.meter.rate
+
     def cost(self, name: str) -> dict[str, float] | None:
         """What a query costs: cores at accuracy 0, more at 1, at most; and its accuracy now."""
         found = self._queries.get(name)
@@ -182,6 +196,9 @@ class QualityLoop:
         known = [(quality, quality.meter.needs) for quality in self.all()]
         queries = [(quality, needs) for quality, needs in known if needs is not None]
         self._measure([quality for quality, _ in known])
+        for quality, needs in known:
+            if needs is None:  # nobody knows how long its micro-batches take
+                quality.shedders.aim(1.0, FIRST_ROWS, quality.min_accuracy)
         if not queries:
             return
         layout, load, cluster = self._model(queries)
@@ -226,15 +243,18 @@ class QualityLoop:
             backlog=waiting,
         )
         cores = self._cores if self._cores is not None else 1e6
-        others = self.others if self._cores is not None else 0.0
+        counted = self._cores is not None and self.settings.counts_others
+        others = self.others if counted else 0.0
         return layout, load, Cluster((WORKER,), np.array([cores]), np.array([others]))
 
     def _enforce(self, queries: list[Quality], decision: Decision) -> None:
         for place, quality in enumerate(queries):
             quality.desired = float(decision.desired[place])
             quality.current = float(decision.current[place])
+            if quality.ordered is not None and time.time() < quality.ordered[1] + ORDER_LASTS_S:
+                quality.desired = quality.ordered[0]  # it knows the other workers as well
             rise = min(quality.desired, quality.applied + SLOWLY)
-            quality.applied = max(rise, quality.min_accuracy)
+            quality.applied = rise
             rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
             quality.shedders.aim(quality.applied, rows, quality.min_accuracy)
         self._pace(queries, decision)

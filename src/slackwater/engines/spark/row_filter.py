@@ -44,6 +44,12 @@ class RowFilter:
         assert jvm is not None
         jvm.java.lang.System.setProperty(self._property, json.dumps(lists))
 
+    def clear(self) -> None:
+        """The query has ended."""
+        jvm = self._spark._jvm
+        if jvm is not None:
+            jvm.java.lang.System.clearProperty(self._property)
+
     def sampled(self, rows: DataFrame, time: str, arrival: str) -> DataFrame:
         """The rows that are kept, with the column ``sample``.
 

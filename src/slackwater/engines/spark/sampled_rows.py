@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from slackwater.core.errors import UsageError
 from slackwater.engines.spark.wire import runtime_dir
 from slackwater.sampling.grid import Ints
 from slackwater.sampling.ledger import Floats, Ledger, Weighed
@@ -52,8 +53,26 @@ def next_ledger(plan_path: str | None, ledger: Ledger | None, until_us: int) -> 
     """
     plan = read_plan(plan_path)
     if ledger is not None:
+        if plan is not None and plan.grid != ledger.grid:
+            raise UsageError(
+                "the checkpoint was written with other windows: use a new checkpoint folder, or "
+                "the window, slide and offset that it began with"
+            )
         return ledger.advance(plan, until_us)
     return None if plan is None else Ledger.begin(plan, until_us)
+
+
+class PlanFile:
+    """Where a source of ours looks for its plan."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, plan: Plan) -> None:
+        write_plan(self._path, plan)
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
 
 
 def write_plan(path: Path, plan: Plan) -> None:

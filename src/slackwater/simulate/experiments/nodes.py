@@ -1,5 +1,6 @@
 """Several nodes, with and without what they tell each other."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,6 @@ from slackwater.simulate.experiment import (
 from slackwater.simulate.settings import Settings
 from slackwater.simulate.trial import Trial
 
-COUNTS = (1, 2, 4, 8)
-FEW = (2, 8)  # nodes of the uneven fleet
 UNEVEN, NEARLY_FULL = 4.0, 1.2  # how costly, and the factor on rates: 95 % of the cores
 LOCAL = "klink, forwarding off"
 
@@ -34,19 +33,21 @@ class Nodes(Experiment):
         "uneven: warm, cores 95 % busy, one query of ten four times as costly on its second node."
     )
     columns = "load nodes queries policy mean_s p99_s events_per_s windows"
-    uses = "policies queries arrivals seconds repeat cores cold seed"
-    usual = Settings(policies=("default", "fcfs", "round-robin", "klink"), seconds=600.0)
+    uses = "policies queries nodes arrivals seconds repeat cores cold seed"
+    usual = Settings(
+        policies=("default", "fcfs", "round-robin", "klink"), nodes=(1, 2, 4, 8), seconds=1200.0
+    )
 
     def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
-        each = settings.queries[0]
-        if each < max(COUNTS):
-            raise UsageError(f"nodes needs at least {max(COUNTS)} queries, not {each}")
+        each, several = settings.queries[0], [count for count in settings.nodes if count > 1]
+        if each < max(settings.nodes):
+            raise UsageError(f"nodes needs at least {max(settings.nodes)} queries, not {each}")
         base = base_trial(settings)
         hard = replace(base, uneven=UNEVEN, load=NEARLY_FULL, cold=False)
         wanted = {
-            "grows": _each(each, _trials(base, settings, COUNTS)),
-            "stays": _trials(base, settings, COUNTS[1:]),
-            "uneven": _each(each, _trials(hard, settings, FEW)),
+            "grows": _each(each, _trials(base, settings, settings.nodes)),
+            "stays": _trials(base, settings, several),
+            "uneven": _each(each, _trials(hard, settings, several)),
         }
         done = {load: run_all(some, show) for load, some in wanted.items()}
         alone = [pair for pair in done["grows"] if pair[0].nodes == 1]
@@ -69,7 +70,7 @@ class Nodes(Experiment):
         return {"rows": found, "panels": panels}
 
 
-def _trials(base: Trial, settings: Settings, counts: tuple[int, ...]) -> list[Trial]:
+def _trials(base: Trial, settings: Settings, counts: Sequence[int]) -> list[Trial]:
     every = trials(base, settings.repeat, policy=settings.policies, nodes=counts)
     deaf = replace(base, policy="klink", forwarding=False)
     local = trials(deaf, settings.repeat, nodes=counts) if "klink" in settings.policies else []

@@ -135,7 +135,8 @@ class KafkaLog:
         try:
             while position < last:
                 fetched = consumer.consume(min(last - position, _MESSAGES_AT_ONCE), _POLL_S)
-                messages = [m for m in fetched if m.error() is None and _offset(m) < last]
+                whole = (message for message in fetched if message.error() is None)
+                messages = [message for message in whole if position <= _offset(message) < last]
                 if messages:
                     outage.over()
                     position = _offset(messages[-1]) + 1

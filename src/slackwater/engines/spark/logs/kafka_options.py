@@ -18,8 +18,15 @@ MESSAGE_COLUMNS = {
     "offset": "bigint",
     "timestamp": "timestamp",
 }
-_SECRET = ("password", "secret", "key.pem", "token")  # how settings that must not show end
-_OURS = {"enable.auto.commit", "enable.partition.eof", "auto.offset.reset", "group.id"}
+# How settings end that must not show.
+_SECRET = ("password", "passphrase", "secret", "key.pem", "token")
+_OURS = {
+    "bootstrap.servers",
+    "enable.auto.commit",
+    "enable.partition.eof",
+    "auto.offset.reset",
+    "group.id",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +42,8 @@ class KafkaOptions(LogOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_names(self.topics, "topic")
+        if self.plan is not None and self.rows_per_batch is not None:
+            raise UsageError("a sampled topic is read without rows_per_batch: leave it out")
         if not self.servers.strip():
             raise UsageError("name at least one server: host:port")
         if self.value not in get_args(Value):

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 from numpy.typing import NDArray
 
 from slackwater.engines.spark.logs.jsons import JsonColumns
@@ -31,11 +31,11 @@ class KafkaRows:
 
     @property
     def arrival_us(self) -> Ints | None:
-        """Only the broker's own time says when a message arrived; a producer may write any."""
+        """The broker's time, or the producer's: a reader knows between which times rows came."""
         times = [message.timestamp() for message in self._messages]
-        if all(kind == TIMESTAMP_LOG_APPEND_TIME for kind, _ in times):
-            return np.array([milliseconds for _, milliseconds in times], np.int64) * 1000
-        return None
+        if any(kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times):
+            return None
+        return np.array([milliseconds for _, milliseconds in times], np.int64) * 1000
 
     def column(self, name: str) -> pa.Array:
         return self._all.column(name)

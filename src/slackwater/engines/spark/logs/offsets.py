@@ -4,9 +4,9 @@ A ledger's *event-time ceiling* withholds rows: with the ceiling ``c``, a query 
 rows before its positions whose event time lies below ``c``. What a micro-batch gets is then a
 function of its two offsets alone (see ``spans``).
 
-A row that was planned at time ``t`` counts as no younger than ``t`` whatever its event time says.
-So only what was planned at ``c`` or later can contain withheld rows, and the offset keeps where
-that began: nothing else has to be read again.
+A row that was planned at time ``t`` counts as no younger than ``t`` and a tolerated skew of clocks,
+whatever its event time says. So only what was planned at ``c`` less that skew or later can contain
+withheld rows, and the offset keeps where that began: nothing else has to be read again.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ from slackwater.quality.rates import EVERYTHING, KeepRates
 from slackwater.sampling.ledger import Ledger
 
 Json = dict[str, Any]
+
+SKEW_US = 5_000_000  # how far ahead of ours a producer's clock may be
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,10 @@ def still_held(
 
     >>> start = LogOffset(rows=5, planned_us=100, horizon_us=100, at={"s": 5},
     ...                   held=(Held(90, 80, {"s": 2}), Held(100, 90, {"s": 4})))
-    >>> [held.planned_us for held in still_held(start, start.at, {"s": 7}, 130, 95)]
+    >>> ceiling_us = 95 + SKEW_US
+    >>> [held.planned_us for held in still_held(start, start.at, {"s": 7}, 130, ceiling_us)]
     [100, 130]
-    >>> [held.planned_us for held in still_held(start, start.at, start.at, 130, 95)]
+    >>> [held.planned_us for held in still_held(start, start.at, start.at, 130, ceiling_us)]
     [100]
     >>> still_held(start, start.at, {"s": 7}, 130, None)
     ()
@@ -96,4 +99,4 @@ def still_held(
     if ceiling_us is None:
         return ()
     new = () if at == begin else (Held(planned_us, start.horizon_us, begin),)
-    return tuple(held for held in (*start.held, *new) if held.planned_us >= ceiling_us)
+    return tuple(held for held in (*start.held, *new) if held.planned_us + SKEW_US >= ceiling_us)

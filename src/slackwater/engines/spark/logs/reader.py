@@ -104,7 +104,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if shedding.rows is not None:
             most = shedding.most(max(self._count(latest) - self._count(begin), 0))
             rows = most if rows is None else min(rows, most)
-        at = self._admit(begin, latest, rows, start.rows)
+        at = self._admit(begin, latest, self._fitting(rows, begin), start.rows)
         horizon_us = self._horizon(start, at, latest, planned_us)
         ledger = next_ledger(self._options.plan, start.ledger, horizon_us)
         ceiling_us = None if ledger is None else ledger.ceiling_us
@@ -151,6 +151,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is None or name not in self._target:
             return stream.latest
         return min(self._target[name], stream.latest, key=self._log.ordinal)
+
+    def _fitting(self, rows: int | None, begin: Positions) -> int | None:
+        """A limit, where it is known of the rows that it keeps out when they arrived.
+
+        Where it is not, a window of a sampled source could close without them and not know it.
+        """
+        is_told = all(self._log.arrived_us(position) is not None for position in begin.values())
+        return rows if self._options.plan is None or is_told else None
 
     def _admit(self, begin: Positions, latest: Positions, rows: int | None, turn: int) -> Positions:
         """How far the micro-batch reads."""

@@ -72,7 +72,8 @@ class RedisStream:
             return None  # the stream was made anew
         if self.first_id is not None and id_of(self.first_id) <= id_of(last_read):
             return 0
-        return self.added - self.length - int(ordinal)
+        missing = self.added - self.length - int(ordinal)
+        return None if missing < 0 else missing  # none: the stream was made anew
 
     def resume(self, position: Position) -> Position:
         last_read, ordinal = position

@@ -1,7 +1,7 @@
 """Options of a source over Redis Streams."""
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.logs.options import LogOptions, check_names
@@ -34,7 +34,7 @@ class RedisOptions(LogOptions):
                 f"{self.url!r} is no address of Redis: write redis://host:port, "
                 "rediss://host:port or unix:///path"
             )
-        if written_out is not None:
+        if written_out is not None or {"password", "ssl_password"} & parse_qs(parts.query).keys():
             raise UsageError(
                 "a password in the url would show in Spark's plans: put it into an environment "
                 "variable X and give password='env:X'"

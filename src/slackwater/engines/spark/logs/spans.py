@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from slackwater.engines.spark.logs.log import Ints, Position
-from slackwater.engines.spark.logs.offsets import LogOffset
+from slackwater.engines.spark.logs.offsets import SKEW_US, LogOffset
 from slackwater.quality.rates import EVERYTHING, KeepRates
 from slackwater.sampling.ledger import Ledger
 
@@ -36,7 +36,7 @@ class Segment:
         >>> segment.takes(np.array([9, 10, 20]))
         array([False,  True, False])
         """
-        counted_us = np.minimum(event_us, self.planned_us)
+        counted_us = np.minimum(event_us, self.planned_us + SKEW_US)
         taken = np.ones(len(event_us), np.bool_)
         if self.from_us is not None:
             taken &= counted_us >= self.from_us

@@ -1,0 +1,188 @@
+"""What workers report, as the quality controller takes it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from slackwater.quality import Cluster, Graph, Keep, Layout, Load, Task
+from slackwater.quality.graph import Floats
+
+Phase = Literal["unplaced", "starting", "running", "moving", "stopping", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A query of the fleet file."""
+
+    name: str
+    priority: float = 1.0
+    min_accuracy: float = 1.0
+    prefers: tuple[str, ...] = ()  # workers
+    task: str | None = None  # of an application; several queries of one task are its instances
+    reads: tuple[str, ...] = ()  # tasks that write the logs it reads
+
+    @property
+    def of_task(self) -> str:
+        return self.task or self.name
+
+
+@dataclass(frozen=True)
+class Directive:
+    """What a worker is to do."""
+
+    worker: str
+    op: Literal["start", "stop", "aim"]
+    query: str
+    accuracy: float | None = None  # part of its input that its shedders are to keep
+
+
+@dataclass
+class Placed:
+    """Where a query is."""
+
+    wanted: Wanted
+    phase: Phase = "unplaced"
+    worker: str | None = None
+    target: str | None = None  # of a move
+    told_s: float = 0.0  # when its worker was last told something
+    error: str | None = None
+    failures: int = 0
+    moves: int = 0
+
+
+@dataclass
+class WorkerView:
+    """A worker as it last reported."""
+
+    name: str
+    cores: float
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def queries(self) -> dict[str, dict[str, Any]]:
+        """That it runs, by name."""
+        found: dict[str, dict[str, Any]] = self.report.get("queries", {})
+        return found
+
+
+def measured(placed: Placed, workers: Mapping[str, WorkerView]) -> dict[str, float] | None:
+    """What a query costs: fixed, slope, most (cores), and which part of its input it processes."""
+    view = workers.get(placed.worker or "")
+    if view is None:
+        return None
+    found: dict[str, float] | None = view.queries.get(placed.wanted.name, {}).get("cost")
+    return found
+
+
+class Model:
+    """The graph of the applications that run, with what was measured.
+
+    Parameters
+    ----------
+    running
+        Queries whose costs are known.
+    everyone
+        All queries: which tasks there are, and which instance is which.
+    """
+
+    def __init__(
+        self, running: list[Placed], everyone: Iterable[Placed], workers: Mapping[str, WorkerView]
+    ) -> None:
+        self._running = running
+        self._numbers = _numbers(everyone)
+        tasks = {each.wanted.of_task: each.wanted for each in running}
+        self.graph = Graph([_task(name, wanted, tasks) for name, wanted in tasks.items()])
+        names = tuple(workers)
+        self.layout = Layout(
+            self.graph,
+            np.array([self.graph.index[each.wanted.of_task] for each in running], dtype=np.intp),
+            np.array([names.index(each.worker or "") for each in running], dtype=np.intp),
+            np.array([self._numbers[each.wanted.name] for each in running], dtype=np.intp),
+        )
+        self.cluster = Cluster(
+            names,
+            np.array([workers[name].cores for name in names]),
+            np.array([float(workers[name].report["others"]) for name in names]),
+        )
+        self.load = self._load([measured(each, workers) or {} for each in running])
+
+    def query(self, task: str, number: int) -> Placed:
+        """The query that is an instance."""
+        return next(each for each in self.instances(task) if self._number(each) == number)
+
+    def instances(self, task: str) -> list[Placed]:
+        """The queries of a task."""
+        return [each for each in self._running if each.wanted.of_task == task]
+
+    def aims(self, keep: Keep) -> list[Directive]:
+        """What the shedders of each query are to keep: all instances of a task the same."""
+        aim = np.ones(len(self.graph.tasks))
+        aim[self.graph.sources] = keep.sources
+        inner = np.full(len(aim), np.inf)
+        np.minimum.at(inner, self.graph.edges[:, 1], keep.edges)
+        aim = np.where(np.isfinite(inner), inner, aim)
+        return [
+            Directive(
+                each.worker or "",
+                "aim",
+                each.wanted.name,
+                round(float(aim[self.graph.index[each.wanted.of_task]]), 4),
+            )
+            for each in self._running
+        ]
+
+    def _number(self, placed: Placed) -> int:
+        return self._numbers[placed.wanted.name]
+
+    def _load(self, costs: list[dict[str, float]]) -> Load:
+        """Rates are relative: each source is offered one."""
+        task = self.layout.task
+        local = np.array([min(max(cost["current"], 0.01), 1.0) for cost in costs])
+        fixed = np.array([cost["fixed"] for cost in costs])
+        slope = np.array([cost["slope"] for cost in costs])
+        tasks = len(self.graph.tasks)
+        source_rate = np.zeros(tasks)
+        source_rate[self.graph.sources] = 1.0
+        least = np.full(tasks, np.inf)
+        np.minimum.at(least, task, local)
+        offered = self._offered(source_rate, least)
+        return Load(
+            in_rate=(least * offered / self.layout.instances)[task],
+            cpu=fixed + slope * local,
+            source_rate=source_rate,
+            out_rate=(least * offered)[self.graph.edges[:, 0]],
+            fixed=_by_task(fixed, task, tasks),
+            most=_by_task(np.array([cost["most"] for cost in costs]), task, tasks),
+        )
+
+    def _offered(self, source_rate: Floats, local: Floats) -> Floats:
+        offered = source_rate.copy()
+        for layer in self.graph.layers:
+            producers, consumers = self.graph.edges[layer].T
+            np.add.at(offered, consumers, (local * offered)[producers])
+        return offered
+
+
+def _task(name: str, wanted: Wanted, tasks: Mapping[str, Wanted]) -> Task:
+    feeds = tuple(other for other, theirs in tasks.items() if name in theirs.reads)
+    return Task(name, feeds, wanted.priority, wanted.min_accuracy)
+
+
+def _numbers(queries: Iterable[Placed]) -> dict[str, int]:
+    """Which instance of its task each query is."""
+    seen: dict[str, int] = {}
+    found = {}
+    for each in queries:
+        task = each.wanted.of_task
+        found[each.wanted.name] = seen.get(task, 0)
+        seen[task] = found[each.wanted.name] + 1
+    return found
+
+
+def _by_task(values: Floats, task: Any, tasks: int) -> Floats:
+    """The largest of its instances."""
+    found = np.zeros(tasks)
+    np.maximum.at(found, task, values)
+    return found

@@ -1,0 +1,74 @@
+"""Taxi Drives: two streams of drives, joined by a union, into two CPU-heavy queries.
+
+The application of the Stream-Economics evaluation, as functions for a fleet file: each task is a
+streaming query, and logs lie between them. The second query has two instances.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from slackwater.engines.spark.between import read_log, write_log
+from slackwater.engines.spark.feed import load_feed
+from slackwater.engines.spark.feed_options import FeedOptions
+from slackwater.engines.spark.shed_rows import new_shed_path
+from slackwater.traffic import Traffic
+from slackwater.workloads.knn import Knn
+
+GENERATOR = "slackwater.workloads.nyc_taxi_trips:NycTaxiTrips"
+
+
+def source(
+    spark: SparkSession,
+    *,
+    folder: str,
+    rate: str,
+    start: float,
+    seed: int,
+    stop: float | None = None,
+) -> DataStreamWriter:
+    """A stream of drives into a log; rows that no query wants are shed here."""
+    traffic = Traffic(start_s=start, stop_s=stop, rate=rate, seed=seed, delays="constant:0ms")
+    options = FeedOptions(traffic=traffic, generator=GENERATOR, shed=new_shed_path())
+    drives = load_feed(spark, options)
+    wanted = drives.select(
+        F.col("dropoff_datetime").alias("event_time"),
+        F.col("pickup_longitude").alias("x"),
+        F.col("pickup_latitude").alias("y"),
+    )
+    return write_log(wanted, folder)
+
+
+def sink(
+    spark: SparkSession,
+    *,
+    folders: Sequence[str],
+    number: int = 0,
+    of: int = 1,
+    references: int = 200,
+    wait_s: float = 60.0,
+) -> DataFrame:
+    """Drives of both streams, labelled by reference points near their start."""
+    for folder in folders:
+        _await_log(Path(folder), wait_s)
+    rows = read_log(spark, list(folders), instance=(number, of), sheddable=True)
+    return Knn(traffic=Traffic(start_s=0.0), references=references).labelled(rows)
+
+
+def _await_log(folder: Path, limit_s: float) -> None:
+    """Another worker may still be about to make it."""
+    until_s = time.monotonic() + limit_s
+    while not (folder / "schema.json").exists() and time.monotonic() < until_s:
+        time.sleep(0.2)
+
+
+def knn(
+    spark: SparkSession, *, rate: str, start: float, seed: int, references: int = 200
+) -> DataFrame:
+    """The other application: one query of its own."""
+    traffic = Traffic(start_s=start, rate=rate, seed=seed, delays="constant:0ms")
+    return Knn(traffic=traffic, references=references).query(spark)
