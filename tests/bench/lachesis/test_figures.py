@@ -1,6 +1,7 @@
 """Figures and page of a run, from scripted slices; a real run is `test_run`."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from slackwater.bench.lachesis.comparison import configuration
 from slackwater.bench.lachesis.figures import against_default, arms_of, table
 from slackwater.bench.lachesis.report import write_lachesis_report
-from slackwater.bench.lachesis.sampling import latency, rows_of
+from slackwater.bench.lachesis.sampling import latency, rows_of, tallied
 from slackwater.bench.lachesis.settings import LachesisSettings
+from slackwater.bench.lachesis.spark_application import Tally
 from slackwater.core.entities import Operator, Reading
 from slackwater.core.errors import UsageError
 from slackwater.middleware.file import load
@@ -92,3 +94,20 @@ def test_what_the_middleware_gets_is_a_file_that_it_takes(tmp_path: Path) -> Non
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         LachesisSettings(**wrong)
+
+
+def test_an_application_tallies_rows_and_when_they_were_done(tmp_path: Path) -> None:
+    """The second batch began at 2 s and took 1 s; its rows came between 0 and 2 s: 2 s on average."""
+    tally = Tally(tmp_path / "tally.json")
+    for second, took_ms, rows in ((0, 500, 10), (2, 1000, 40), (3, 100, 0)):
+        progress = SimpleNamespace(
+            name="q",
+            timestamp=f"2026-01-01T00:00:0{second}.000Z",
+            numInputRows=rows,
+            durationMs={"triggerExecution": took_ms},
+        )
+        tally.onQueryProgress(SimpleNamespace(progress=progress))  # type: ignore[arg-type]
+    found = tallied(tmp_path / "tally.json")
+    assert found["out"] == 50
+    assert found["latency"] == pytest.approx(10 * 0.5 + 40 * 2.0)
+    assert tallied(tmp_path / "nothing.json")["out"] == 0

@@ -80,11 +80,14 @@ def _middleware(
             text=True,
             env={**os.environ, "SLACKWATER_RUNTIME_DIR": folder},
         )
+        assert process.stdout is not None
         try:
+            first = process.stdout.readline()  # it runs, or says why not
             yield status
         finally:
             process.send_signal(signal.SIGTERM)
             said, _ = process.communicate(timeout=60)
+        said = first + said
         if process.returncode != 0 or not out.exists():
             raise EngineError(f"the middleware failed: {said.strip().splitlines()[-1:]}")
         status.update(json.loads(out.read_text()))
