@@ -97,7 +97,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_an_application_tallies_rows_and_when_they_were_done(tmp_path: Path) -> None:
-    """The second batch began at 2 s and took 1 s; its rows came between 0 and 2 s: 2 s on average."""
+    """The second batch took 1 s from 2 s on; its rows came between 0 and 2 s: 2 s on average."""
     tally = Tally(tmp_path / "tally.json")
     for second, took_ms, rows in ((0, 500, 10), (2, 1000, 40), (3, 100, 0)):
         progress = SimpleNamespace(
