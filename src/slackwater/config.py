@@ -67,6 +67,7 @@ class QualitySection(_Section):
 
     period: Annotated[float, Field(gt=0)] = 1.0  # seconds
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    counts_others: bool = True  # whether CPU that other processes use is out of reach
     batch_every: Annotated[float, Field(gt=0)] = 1.0  # seconds
     drain: Annotated[float, Field(gt=0)] = 2.0  # seconds
     patience: Annotated[int, Field(ge=1)] = 10  # cycles

@@ -224,6 +224,7 @@ def quality_settings(section: QualitySection) -> QualitySettings:
     return QualitySettings(
         period_s=section.period,
         headroom=section.headroom,
+        counts_others=section.counts_others,
         batch_every_s=section.batch_every,
         drain_s=section.drain,
         patience=section.patience,

@@ -31,7 +31,9 @@ def nice_of(thread: Thread) -> int:
 def test_nice_splits_the_cpu_in_the_ratio_asked_for(hand: Hand, ratio: float) -> None:
     with busy_process(2) as busy:
         first, second = busy.threads
-        plan = enforce.load("nice").plan([ranked(first, ratio), ranked(second, 1)], "ratio")
+        plan = enforce.load("nice", best=-20).plan(
+            [ranked(first, ratio), ranked(second, 1)], "ratio"
+        )
         hand.apply("p", plan)
         assert cpu_ratio(first, second) == pytest.approx(ratio, rel=0.1)
         hand.restore()
@@ -92,7 +94,7 @@ def test_a_real_time_thread_runs_before_others(hand: Hand, complaints: list[str]
 @pytest.mark.usefixtures("may_nice")
 def test_threads_that_inherited_a_value_are_put_back_too(hand: Hand) -> None:
     with busy_process(2) as busy:
-        hand.apply("p", enforce.load("nice").plan([ranked(busy.threads[0], 1)], "ratio"))
+        hand.apply("p", enforce.load("nice", best=-20).plan([ranked(busy.threads[0], 1)], "ratio"))
         child = busy.offspring()
         assert nice_of(child) == -20
         hand.restore()
@@ -103,7 +105,7 @@ def test_threads_that_inherited_a_value_are_put_back_too(hand: Hand) -> None:
 def test_what_a_policy_does_not_name_any_more_is_put_back(hand: Hand) -> None:
     with busy_process(2) as busy:
         first, second = busy.threads
-        nice = enforce.load("nice")
+        nice = enforce.load("nice", best=-20)
         hand.apply("p", nice.plan([ranked(first, 2), ranked(second, 1)], "linear"))
         assert (nice_of(first), nice_of(second)) == (-20, 19)
         hand.apply("p", nice.plan([ranked(second, 1)], "ratio"))
@@ -115,7 +117,7 @@ def test_what_a_policy_does_not_name_any_more_is_put_back(hand: Hand) -> None:
 @pytest.mark.usefixtures("may_nice")
 def test_what_is_set_already_is_not_set_again(hand: Hand) -> None:
     with busy_process(1) as busy:
-        plan = enforce.load("nice").plan([ranked(busy.threads[0], 2)], "ratio")
+        plan = enforce.load("nice", best=-20).plan([ranked(busy.threads[0], 2)], "ratio")
         assert hand.apply("p", plan) == 1
         assert hand.apply("p", plan) == 0
 
@@ -123,7 +125,7 @@ def test_what_is_set_already_is_not_set_again(hand: Hand) -> None:
 @pytest.mark.usefixtures("may_nice")
 def test_a_thread_that_ends_is_passed_over(hand: Hand, complaints: list[str]) -> None:
     with busy_process(1) as busy:
-        plan = enforce.load("nice").plan([ranked(busy.threads[0], 2)], "ratio")
+        plan = enforce.load("nice", best=-20).plan([ranked(busy.threads[0], 2)], "ratio")
     assert hand.apply("p", plan) == 0
     assert complaints == []
     assert hand.restore() == 0
@@ -136,7 +138,7 @@ def test_the_next_process_puts_back_what_a_killed_one_left(tmp_path: Path, group
         path = tmp_path / "of-the-killed"
         before = [groups.place_of(thread) for thread in threads_of(busy.process.pid)]
         killed = Journal(path)
-        plan = enforce.load("shares-nice").plan(
+        plan = enforce.load("shares-nice", best=-20).plan(
             [ranked(t, i) for i, t in enumerate(busy.threads)], "linear"
         )
         Hand(killed, groups, pytest.fail).apply("p", plan)

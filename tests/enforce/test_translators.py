@@ -120,7 +120,7 @@ def test_an_empty_queue_is_no_error_before_a_logarithm(scale: Scale) -> None:
 
 
 def test_a_query_has_the_whole_range_of_nice_to_itself() -> None:
-    plan = enforce.load("shares-nice").plan(ranked([1, 1000, 3, 2, 2000, 30]), "linear")
+    plan = enforce.load("shares-nice", best=-20).plan(ranked([1, 1000, 3, 2, 2000, 30]), "linear")
     nice = {s.thread.tid: s.value for s in plan if isinstance(s, Nice)}
     assert nice == {100: 19, 103: -20, 101: 19, 104: -20, 102: 19, 105: -20}
     assert len({s.shares for s in plan if isinstance(s, GroupShare)}) == 1

@@ -56,6 +56,9 @@ def forget() -> None:
 def middleware(
     tmp_path: Path, said: list[str], policies: dict[str, Any], **engines: Any
 ) -> Middleware:
+    for section in policies.values():
+        if section.get("translator", "nice") == "nice":
+            section.setdefault("translator_parameters", {"best": -20})
     file = MiddlewareFile(
         engines=engines or {"e": SCRIPTED}, policies=policies, name="slackwater-tests"
     )

@@ -45,6 +45,7 @@ operators.short = {{ pid = {os.getpid()}, threads = "never" }}
 [policies.qs]
 policy = "queue-size"
 translator = "{translator}"
+translator_parameters = {{ best = -20, worst = -10 }}
 period = 0.2
 """
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slackwater.bench.lachesis.command import lachesis
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.terminal import (
     JsonFile,
@@ -186,6 +187,9 @@ def aion(
         console.print(f"failed: {run['sampler']}: {run['error']}", highlight=False, markup=False)
     if failed:
         raise SlackwaterError(f"{len(failed)} of {len(result['runs'])} trials failed")
+
+
+bench.command()(lachesis)
 
 
 @bench.command()

@@ -50,7 +50,8 @@ def logs(priorities: Mapping[Key, float]) -> dict[Key, float]:
     high = max(priorities.values(), default=0.0)
     if high <= 0:
         return dict.fromkeys(priorities, 0.0)
-    return {key: log(max(value, high / SPAN)) for key, value in priorities.items()}
+    floor = log(high) - log(SPAN)
+    return {key: max(log(p), floor) if p > 0 else floor for key, p in priorities.items()}
 
 
 def nice_by_ratio(priorities: Mapping[Key, float], worst: int, best: int) -> dict[Key, float]:

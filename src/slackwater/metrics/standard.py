@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from slackwater.core.entities import Reading, Values
 from slackwater.metrics.graph import Metric
+from slackwater.metrics.online import Smoothed
 
 HISTORY = 600  # readings that the time of an arrival is looked up in
 
@@ -170,24 +171,39 @@ class Selectivity(Metric):
         return found
 
 
-class CostFromBusyTime(Metric):
-    """Seconds of work for a tuple, as the engine counts its work."""
+class _Cost(Metric):
+    """Seconds of work for a tuple, smoothed; an operator that took nothing in keeps what it had.
+
+    One period is too short a look: an operator that was held back has hardly run.
+    """
+
+    def __init__(self) -> None:
+        self._smoothed: dict[str, Smoothed] = {}
+
+    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
+        shares, rates = (inputs[need] for need in self.needs)
+        for name, share in shares.items():
+            if rates.get(name, 0.0) > 0:
+                self._smoothed.setdefault(name, Smoothed(0.2)).update(share / rates[name])
+        present = {operator.name for operator in reading.operators}
+        for name in self._smoothed.keys() - present:
+            del self._smoothed[name]
+        known = {name: smoothed.value for name, smoothed in self._smoothed.items()}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+class CostFromBusyTime(_Cost):
+    """Work as the engine counts it."""
 
     name = "cost"
     needs: ClassVar = ("busy-share", "input-rate")
 
-    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
-        return _together(inputs["busy-share"], inputs["input-rate"], _ratio)
 
-
-class CostFromCpu(Metric):
-    """Seconds of work for a tuple: CPU time of the threads."""
+class CostFromCpu(_Cost):
+    """Work as CPU time of the threads."""
 
     name = "cost"
     needs: ClassVar = ("cpu-share", "input-rate")
-
-    def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
-        return _together(inputs["cpu-share"], inputs["input-rate"], _ratio)
 
 
 class _Path(Metric):

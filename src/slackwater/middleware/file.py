@@ -30,6 +30,7 @@ class PolicySection(BaseModel):
     policy: str | None = None  # by name or module:Class
     parameters: dict[str, Any] = {}  # of the policy
     priorities: dict[str, float] = {}  # instead of a policy: of logical operators, as ratios
+    scale: Literal["linear", "log", "ratio"] | None = None  # of priorities; none: the policy's
     translator: str = "nice"
     translator_parameters: dict[str, Any] = {}
     period: float = Field(1.0, ge=0.01)  # seconds

@@ -68,7 +68,7 @@ class Task:
 
     def plan(self, engines: Sequence[Engine], now_s: float) -> list[Setting]:
         """What it wants to be set now."""
-        scale = "ratio" if self.policy is None else self.policy.scale
+        scale = self.section.scale or ("ratio" if self.policy is None else self.policy.scale)
         ranked = []
         for engine in engines:
             operators = self._scope(engine)

@@ -74,9 +74,10 @@ def _estimate(
 ) -> Estimate:
     is_normal = weights.missing >= _FEW_MISSING
     # Intervals come from the sample as well: those that happen to be narrow are not to be trusted
-    # more, so a small sample needs some more than the promise says.
-    margin = np.where(is_normal, 1 / np.sqrt(np.maximum(weights.rows, 1)), 0.0)
-    half = np.maximum(high - value, value - low) * (1 + margin)
+    # more, so those of a small sample are made wider.
+    margin = np.where(is_normal, 1 + 1 / np.sqrt(np.maximum(weights.rows, 1)), 1.0)
+    low, high = value - margin * (value - low), value + margin * (high - value)
+    half = np.maximum(high - value, value - low)
     allowed = promise.error * np.abs(value)
     # What was used, scaled to an interval that is just allowed: it also knows of doubts.
     fitting = _ratio(weights.spread, weights.weight) * _ratio(allowed, half) ** 2

@@ -108,11 +108,6 @@ def test_events_are_neither_lost_nor_made(case: Pipelines) -> None:
     sent = Arrivals(feeds, case.seed).total(streamed_s)
     np.testing.assert_allclose(engine._done[:, 0], sent, rtol=1e-6, atol=1e-3)
     assert np.all(np.diff(engine._done, axis=1) <= 1e-6), "an operator ran ahead of the one before"
-    told = {state.name: state.metrics for state in engine.collect(0.0).queries}
-    if case.policy != "spark":  # threads are not asked
-        for place, query in enumerate(case.queries):
-            waiting = engine._done[place, 0] - engine._done[place, -1]
-            assert told[query.name].backlog_rows == pytest.approx(waiting, abs=1e-3) or not waiting
 
 
 @few_runs

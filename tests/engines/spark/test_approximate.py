@@ -305,6 +305,9 @@ def test_waiting_beyond_half_the_slide_needs_a_source_of_ours(spark: SparkSessio
     wanted = {"time": "timestamp", "window": "1 second", "aggregates": {"n": "count()"}}
     with Fleet(spark, "spark") as fleet:
         fleet.approximate(frame, arrival="seen", **wanted)
+        assert fleet.planners[0].sampler.max_wait_s == 0, "nobody holds its batches"
+    with Fleet(spark, "klink") as fleet:
+        fleet.approximate(frame, arrival="seen", **wanted)
         assert fleet.planners[0].sampler.max_wait_s == 0.5
         with pytest.raises(UsageError, match="'k-slack' waits for all rows"):
             fleet.approximate(frame, arrival="seen", sampler="k-slack", **wanted)

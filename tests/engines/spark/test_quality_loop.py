@@ -154,6 +154,15 @@ def test_the_important_is_not_shed_while_the_other_has_something_to_give() -> No
     assert max(lags[15:]) < 4.0
 
 
+def test_the_first_micro_batches_stay_small_however_long_a_start_takes() -> None:
+    query = Simulated("a", rate=30_000, least=0.05)
+    loop = QualityLoop(QualitySettings(), 2, print, print)
+    loop._queries["a"] = quality = query.quality()
+    quality.shedders.put(NO_SHEDDING)  # what was said before the start has run out
+    loop._cycle()
+    assert quality.shedders.plan == ShedPlan(1.0, 0.0, FIRST_ROWS, 0.05)
+
+
 def test_nothing_is_shed_any_more_when_it_is_switched_off_or_fails() -> None:
     query = Simulated("a", rate=30_000, least=0.05)
     loop, _ = simulate([query], 20, cores=2)

@@ -5,6 +5,7 @@ import signal
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,21 @@ def test_one_slot_one_grant_until_the_batch_is_done(path: Path, gate: Gate) -> N
     gate.arrive("a", 2)  # arriving again also means that the batch before has ended
     gate.arrive("b", 2)
     eventually(lambda: ("b", 2) in gate.grants or ("a", 2) in gate.grants)
+
+
+def test_a_paced_query_waits_and_holds_nobody_up(path: Path, gate: Gate) -> None:
+    """It has a slot for itself, but must not begin its next batch so soon."""
+    gate.link.send(spec_message(QuerySpec("paced", max_wait_s=100.0, pace_s=1.0)))
+    gate.arrive("paced", 1)
+    eventually(lambda: gate.grants == [("paced", 1)])
+    first_s = time.monotonic()
+    gate.link.send({"op": "done", "query": "paced"})
+    gate.arrive("paced", 2)
+    gate.arrive("other", 1)
+    eventually(lambda: ("other", 1) in gate.grants)
+    gate.link.send({"op": "done", "query": "other"})
+    eventually(lambda: ("paced", 2) in gate.grants)
+    assert time.monotonic() - first_s > 0.8
 
 
 def test_a_query_that_goes_frees_its_slot(path: Path, gate: Gate) -> None:

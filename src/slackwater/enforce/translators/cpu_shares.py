@@ -31,7 +31,7 @@ class CpuShares(Translator):
     groups
         Priority of a group: the ``highest`` of its operators', their ``sum``, or all ``equal``.
     best, worst
-        Shares of the highest and the lowest priority; a control group starts with 1024.
+        Shares of the highest and the lowest priority; any other thread of the engine has 1024.
     """
 
     name = "cpu-shares"
@@ -41,8 +41,8 @@ class CpuShares(Translator):
         self,
         by: By = "operator",
         groups: GroupPriority = "highest",
-        best: int = 8192,
-        worst: int = LEAST,
+        best: int = 1024,
+        worst: int = 16,
     ) -> None:
         check_by(by)
         check_group_priority(groups)

@@ -18,13 +18,15 @@ class Nice(Translator):
     Parameters
     ----------
     best, worst
-        Values of the highest and the lowest priority.
+        Values of the highest and the lowest priority. By default nobody is put above the engine's
+        own threads (garbage collection, network, metrics), which have 0: beside busy threads at
+        -20 they starve, and the engine with them.
     """
 
     name = "nice"
     needs: ClassVar = frozenset({"nice"})
 
-    def __init__(self, best: int = BEST, worst: int = WORST) -> None:
+    def __init__(self, best: int = 0, worst: int = WORST) -> None:
         check_range("best", best, BEST, WORST)
         check_range("worst", worst, best, WORST)
         self.best = best

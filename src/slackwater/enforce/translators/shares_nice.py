@@ -14,7 +14,7 @@ from slackwater.enforce.translators._grouping import (
 )
 from slackwater.enforce.translators.base import Ranked, Translator
 from slackwater.enforce.translators.cpu_shares import CpuShares
-from slackwater.enforce.translators.nice import BEST, WORST, Nice
+from slackwater.enforce.translators.nice import WORST, Nice
 
 
 class SharesNice(Translator):
@@ -41,7 +41,7 @@ class SharesNice(Translator):
         self,
         groups: GroupPriority = "equal",
         weights: Mapping[str, float] | None = None,
-        best: int = BEST,
+        best: int = 0,
         worst: int = WORST,
     ) -> None:
         check_group_priority(groups)

@@ -1,5 +1,6 @@
 """Flink 2: jobs from its REST interface, counters from there or its Prometheus reporter."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from slackwater.core.threads import Thread
 from slackwater.engines.outside.base import Driver
 from slackwater.engines.outside.http import Endpoint
 from slackwater.engines.outside.jvm_threads import JvmThreads
-from slackwater.engines.outside.listeners import pid_of_port
+from slackwater.engines.outside.listeners import is_local, pid_of_port
 from slackwater.engines.outside.prometheus import samples
 
 _COUNTERS = {"numRecordsIn": "tuples-in", "numRecordsOut": "tuples-out"}
@@ -180,8 +181,10 @@ class Flink(Driver):
         known = self._managers.get(key)
         if key not in self._managers or (known is not None and not known.alive):
             details = self._rest.json("/taskmanagers")["taskmanagers"]
-            ports = {each["id"]: int(each["dataPort"]) for each in details}
-            pid = pid_of_port(ports[key]) if key in ports else None
+            found = next((each for each in details if each["id"] == key), None)
+            # Other machines may use the same port: the address must be one of ours.
+            here = found is not None and is_local(re.split("[@:/]+", found["path"])[2])
+            pid = pid_of_port(int(found["dataPort"])) if found is not None and here else None
             self._managers[key] = None if pid is None else JvmThreads(pid)
         return self._managers[key]
 

@@ -21,7 +21,7 @@ class Endpoint:
         Longest silence.
     """
 
-    def __init__(self, url: str, timeout_s: float = 2.0) -> None:
+    def __init__(self, url: str, timeout_s: float = 5.0) -> None:
         parts = urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
             raise UsageError(f"{url!r} is not an address such as http://127.0.0.1:8081")

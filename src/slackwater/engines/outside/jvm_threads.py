@@ -1,5 +1,8 @@
 """The threads of one JVM by name, asked for again only when there are new ones."""
 
+import os
+
+from slackwater.core.errors import EngineError
 from slackwater.core.threads import Thread, find_thread, threads_of
 from slackwater.engines.outside import attach
 
@@ -27,8 +30,11 @@ class JvmThreads:
 
     def read(self) -> dict[Thread, str]:
         """All threads that have a name in Java."""
-        present = set(threads_of(self.pid))
-        if self._renames or not present <= self._names.keys():
+        try:
+            present = {int(name) for name in os.listdir(f"/proc/{self.pid}/task")}
+        except OSError as error:
+            raise EngineError(f"the JVM {self.pid} has gone") from error
+        if self._renames or not present <= {thread.tid for thread in self._names}:
             names = attach.thread_names(self.pid)
-            self._names = {thread: names.get(thread.tid, "") for thread in present}
-        return {t: name for t, name in self._names.items() if name and t in present}
+            self._names = {thread: names.get(thread.tid, "") for thread in threads_of(self.pid)}
+        return {t: name for t, name in self._names.items() if name and t.tid in present}

@@ -1,5 +1,6 @@
 """Which process listens on a port of this machine."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,20 @@ def pid_of_port(port: int) -> int | None:
         if folder.name.isdigit() and _holds(folder / "fd", sockets):
             return int(folder.name)
     return None
+
+
+def is_local(host: str) -> bool:
+    """Whether an address is one of this machine's (of this network namespace's).
+
+    >>> is_local("127.0.0.1"), is_local("192.0.2.1")
+    (True, False)
+    """
+    try:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _listening(port: int) -> Iterator[str]:

@@ -47,6 +47,7 @@ class QualitySettings:
     drain_s: float = 2.0  # how long a backlog may take to go
     patience: int = 10  # cycles that minimums must not fit before a query is stopped
     warmup_s: float = 30.0  # limit of a warm-up
+    counts_others: bool = True  # whether CPU that other processes use is out of reach
     pauses: bool = True  # whether queries are stopped here; a supervisor does it itself
     watches_all: bool = False  # also queries that are never shed, for what they cost
     cpus: frozenset[int] = frozenset()  # that this process is bound to; none: all
@@ -195,6 +196,9 @@ class QualityLoop:
         known = [(quality, quality.meter.needs) for quality in self.all()]
         queries = [(quality, needs) for quality, needs in known if needs is not None]
         self._measure([quality for quality, _ in known])
+        for quality, needs in known:
+            if needs is None:  # nobody knows how long its micro-batches take
+                quality.shedders.aim(1.0, FIRST_ROWS, quality.min_accuracy)
         if not queries:
             return
         layout, load, cluster = self._model(queries)
@@ -239,7 +243,8 @@ class QualityLoop:
             backlog=waiting,
         )
         cores = self._cores if self._cores is not None else 1e6
-        others = self.others if self._cores is not None else 0.0
+        counted = self._cores is not None and self.settings.counts_others
+        others = self.others if counted else 0.0
         return layout, load, Cluster((WORKER,), np.array([cores]), np.array([others]))
 
     def _enforce(self, queries: list[Quality], decision: Decision) -> None:

@@ -16,6 +16,7 @@ from slackwater.metrics.online import BatchCost, Smoothed
 from slackwater.quality.source_rate import SourceRate
 
 REMEMBER_S = 5.0  # over which the delivered accuracy is counted
+COLD = 2  # micro-batches of a query that cost several times as much as all others
 LEAST_ROWS = 100  # of a micro-batch: fewer would cost more than they bring
 FIRST_FIXED = 0.5  # of a batch's time, while nothing tells its fixed part
 
@@ -49,6 +50,7 @@ class QualityMeter:
         self._duration = Smoothed(0.2)
         self._rows = Smoothed(0.2)
         self._backlog = 0.0
+        self._batches = 0
         self._counted: deque[tuple[float, Counted]] = deque()
 
     def take(self, progress: dict[str, Any], counted: Counted | None) -> None:
@@ -66,7 +68,8 @@ class QualityMeter:
             while self._counted[0][0] < start_s - REMEMBER_S:
                 self._counted.popleft()
         rows = counted.kept if counted is not None else int(progress["numInputRows"])
-        if rows:
+        self._batches += 1
+        if rows and self._batches > COLD:
             self._learn(rows, duration_s)
 
     def _learn(self, rows: int, duration_s: float) -> None:

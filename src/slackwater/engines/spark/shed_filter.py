@@ -15,6 +15,7 @@ from slackwater.core.errors import UsageError
 from slackwater.quality.rates import EVERYTHING, KeepRates
 
 PREFIX = "slackwater.keep."
+SPARING = f"{PREFIX}sparing-"  # of filters that drop some rows last
 _BITS = 53  # of a hash that make a number between 0 and 1
 _SALT = 0x5EED
 
@@ -38,7 +39,7 @@ def sheddable(df: DataFrame, *, by: Sequence[str] = (), spare: str | None = None
     missing = [column for column in by if column not in df.columns]
     if missing:
         raise UsageError(f"the input has no column {missing[0]!r}; it has: {', '.join(df.columns)}")
-    name = PREFIX + uuid.uuid4().hex
+    name = (PREFIX if spare is None else SPARING) + uuid.uuid4().hex
     set_property(df.sparkSession, name, EVERYTHING)
     text = f"reflect('java.lang.System', 'getProperty', '{name}')"
     rates = f"(SELECT from_json({text}, 'array<double>') FROM VALUES (1) AS t(x))"

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.plan_tree import java_node, read_plan
-from slackwater.engines.spark.shed_filter import PREFIX, set_property
+from slackwater.engines.spark.shed_filter import PREFIX, SPARING, set_property
 from slackwater.engines.spark.shed_rows import write_shed_plan
 from slackwater.quality.rates import EVERYTHING, NO_SHEDDING, KeepRates, ShedPlan, spared_share
 
@@ -37,6 +37,7 @@ class Shedders:
     spark: SparkSession
     files: tuple[Path, ...] = ()
     properties: tuple[str, ...] = ()
+    spares: bool = False  # whether some rows are dropped last
     plan: ShedPlan = NO_SHEDDING
     share: float = 0.0  # of rows that are spared, as far as is known
 
@@ -61,6 +62,8 @@ class Shedders:
         seen, kept = sum(each.seen for each in found), sum(each.kept for each in found)
         if not seen:
             return None
+        if not self.spares:
+            return Counted(seen, kept)
         told = rates_of(progress) if self.files else self.plan.rates(1)
         share = spared_share(told or EVERYTHING, kept / seen)
         if share is not None and seen >= 100:
@@ -85,17 +88,19 @@ class Shedders:
 def find_shedders(df: DataFrame) -> Shedders:
     """Those in the plan of a query; empty where it has none."""
     plan = df._jdf.queryExecution().analyzed()
-    files, properties = set(), set()
+    files, properties, spares = set(), set(), False
     for node in read_plan(plan).walk():
         if node.name.startswith("Streaming"):
             path = java_node(plan, node).extraOptions().get("shed")
             if path is not None:
                 files.add(Path(str(path)))
+                spares |= java_node(plan, node).extraOptions().get("spare") is not None
         elif node.name == "CollectMetrics":
             name = str(node.fields.get("name"))
             if name.startswith(PREFIX) and not name.endswith(".seen"):
                 properties.add(name)
-    return Shedders(df.sparkSession, tuple(sorted(files)), tuple(sorted(properties)))
+                spares |= name.startswith(SPARING)
+    return Shedders(df.sparkSession, tuple(sorted(files)), tuple(sorted(properties)), spares)
 
 
 def refuse_shared(name: str, found: Shedders, others: Iterable[tuple[str, Shedders]]) -> None:

@@ -1,0 +1,1 @@
+"""Engines steered through the kernel: the experiments of the Lachesis paper."""

@@ -1,0 +1,115 @@
+"""The Spark application of a run: stock settings, its web port open, queries as fast as they can.
+
+Reads the run's settings from the first line of its standard input, prints its port, and ends when
+that input is closed.
+"""
+
+import json
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from slackwater.bench.lachesis.settings import LachesisSettings
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark.session import session
+from slackwater.workloads.riot_etl import RiotEtl
+from slackwater.workloads.riot_stats import RiotStats
+from slackwater.workloads.synthetic import Synthetic
+from slackwater.workloads.synthetic_spark import pipeline
+from slackwater.workloads.voip_stream import VoipStream
+
+CONF = {
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.sql.streaming.metricsEnabled": "true",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+class Tally(StreamingQueryListener):
+    """Rows that each query has read, and the sum of their latencies, in a file for the onlooker.
+
+    A batch reads what has arrived since the one before it began, evenly; its rows are done when it
+    ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._began_s: dict[str, float] = {}
+        self._done: dict[str, list[float]] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = event.progress
+        rows, name = progress.numInputRows, str(progress.name)
+        began_s = datetime.fromisoformat(progress.timestamp).timestamp()
+        if rows == 0:
+            return
+        before_s = self._began_s.get(name, began_s)
+        self._began_s[name] = began_s
+        ended_s = began_s + progress.durationMs["triggerExecution"] / 1000
+        sums = self._done.setdefault(name, [0.0, 0.0])
+        sums[0] += rows
+        sums[1] += rows * (ended_s - (before_s + began_s) / 2)
+        draft = self._path.with_suffix(".new")
+        draft.write_text(json.dumps(self._done))
+        os.replace(draft, self._path)
+
+
+def query(settings: LachesisSettings, number: int, rows: DataFrame) -> tuple[str, DataFrame]:
+    """One query of the run's workload: its name, and what it gives."""
+    seed = settings.seed
+    if settings.workload == "synthetic":
+        made = Synthetic(number=number, seed=seed, work=settings.work, blocking=settings.blocking)
+        return made.name, pipeline(made, rows)
+    kinds: dict[str, type[RiotEtl] | type[RiotStats] | type[VoipStream]] = {
+        "etl": RiotEtl,
+        "stats": RiotStats,
+        "voip-stream": VoipStream,
+    }
+    if settings.workload not in kinds:
+        raise UsageError(
+            f"{settings.workload} on Spark is a benchmark of its own: slackwater bench linear-road"
+        )
+    other = kinds[settings.workload](number=number, seed=seed)
+    return other.name, other.pipeline(rows)
+
+
+def main() -> None:
+    settings = LachesisSettings(**json.loads(sys.stdin.readline()))
+    spark = session("lachesis", "local[2]", profile="large", conf=CONF)
+    spark.sparkContext.setLogLevel("OFF")
+    if settings.tally:
+        spark.streams.addListener(Tally(Path(settings.tally)))
+    for number in range(settings.queries):
+        rate = spark.readStream.format("rate").option("numPartitions", 2)
+        rows = rate.option("rowsPerSecond", settings.rate_of(number)).load()
+        name, results = query(settings, number, rows.select(F.col("value").alias("id")))
+        writer = results.writeStream.format("noop").queryName(name)
+        writer.outputMode("update").start()
+    url = spark.sparkContext.uiWebUrl
+    assert url is not None
+    print(json.dumps({"port": int(url.rpartition(":")[2])}), flush=True)
+    sys.stdin.read()
+    for running in spark.streams.active:
+        running.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

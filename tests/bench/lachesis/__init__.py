@@ -1,0 +1,1 @@
+"""Tests of the benchmark through the kernel."""
