@@ -10,6 +10,7 @@ from slackwater.bench.pace import Pace
 from slackwater.bench.workload_choice import workload_text
 from slackwater.core.errors import SlackwaterError, UsageError
 
+JUDGING = 1.0  # the truth of a query takes at most so many times as long as its events do
 OVERHEAD_S = 25.0  # a trial takes so much longer than it measures
 
 
@@ -97,6 +98,7 @@ def compare(
 
 def _run_apart(trial: AionTrial) -> dict[str, Any]:
     limit_s = 60 + START_LIMIT_S + trial.warmup_s + trial.seconds + DRAIN_LIMIT_S
+    limit_s += JUDGING * trial.queries * trial.seconds
     return run_in_process(
         "slackwater.bench.aion.trial", asdict(trial), f"a trial of {trial.sampler}", limit_s
     )
