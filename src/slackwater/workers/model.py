@@ -1,6 +1,6 @@
 """What workers report, as the quality controller takes it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ class Wanted:
 
     name: str
     priority: float = 1.0
-    min_accuracy: float = 1.0
+    min_accuracy: float | None = None  # None: it is never shed, moved or stopped for want of CPU
     prefers: tuple[str, ...] = ()  # workers
     task: str | None = None  # of an application; several queries of one task are its instances
     reads: tuple[str, ...] = ()  # tasks that write the logs it reads
@@ -82,13 +82,13 @@ class Model:
     Parameters
     ----------
     running
-        Queries whose costs are known.
+        Queries that may be shed and whose costs are known.
     everyone
-        All queries: which tasks there are, and which instance is which.
+        All queries: which instance is which, and what those cost that are never shed.
     """
 
     def __init__(
-        self, running: list[Placed], everyone: Iterable[Placed], workers: Mapping[str, WorkerView]
+        self, running: list[Placed], everyone: Collection[Placed], workers: Mapping[str, WorkerView]
     ) -> None:
         self._running = running
         self._numbers = _numbers(everyone)
@@ -104,7 +104,7 @@ class Model:
         self.cluster = Cluster(
             names,
             np.array([workers[name].cores for name in names]),
-            np.array([float(workers[name].report["others"]) for name in names]),
+            np.array([_others(workers[name], everyone) for name in names]),
         )
         self.load = self._load([measured(each, workers) or {} for each in running])
 
@@ -167,7 +167,17 @@ class Model:
 
 def _task(name: str, wanted: Wanted, tasks: Mapping[str, Wanted]) -> Task:
     feeds = tuple(other for other, theirs in tasks.items() if name in theirs.reads)
-    return Task(name, feeds, wanted.priority, wanted.min_accuracy)
+    return Task(name, feeds, wanted.priority, wanted.min_accuracy or 0.0)
+
+
+def _others(view: WorkerView, everyone: Iterable[Placed]) -> float:
+    """Cores that queries which may be shed cannot have: of other processes and other queries."""
+    used = float(view.report["others"])
+    for each in everyone:
+        cost = view.queries.get(each.wanted.name, {}).get("cost")
+        if each.wanted.min_accuracy is None and each.worker == view.name and cost is not None:
+            used += min(cost["fixed"] + cost["slope"], cost["most"])
+    return used
 
 
 def _numbers(queries: Iterable[Placed]) -> dict[str, int]:

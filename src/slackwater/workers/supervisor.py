@@ -37,7 +37,7 @@ def wanted_of(file: FleetFile) -> list[Wanted]:
         Wanted(
             name,
             query.priority,
-            1.0 if query.min_accuracy is None else query.min_accuracy,
+            query.min_accuracy,
             tuple(query.workers),
             query.task,
             tuple(query.reads),
@@ -118,15 +118,15 @@ class Supervisor:
         for name in list(self._channels):
             self._send(name, {"op": "over"})
         until_s = time.monotonic() + timeout_s
-        for process in self._spawned.values():
-            try:
-                process.wait(max(0.1, until_s - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                log.warning("a worker did not end; it is killed")
         for name, known in list(self.roster.processes.items()):
-            if not known.alive or name in self._spawned:
-                known.end_group()
+            while known.alive and time.monotonic() < until_s:
+                time.sleep(0.05)
+            if known.alive:
+                log.warning("worker %s did not end; it is killed", name)
+            known.end_group()
             self.roster.remove(name)
+        for process in self._spawned.values():
+            process.poll()
         self._server.close()
 
     def rows(self) -> list[dict[str, Any]]:
@@ -167,7 +167,7 @@ class Supervisor:
         except (OSError, UsageError) as error:
             log.warning("the fleet goes on as it is: %s", error)
             return
-        self._direct(self.board.want(wanted_of(file)))
+        self._direct(self.board.want(wanted_of(file), time.time()))
 
     # -- workers --------------------------------------------------------------------------------
 

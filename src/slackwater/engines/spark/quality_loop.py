@@ -51,6 +51,7 @@ class QualitySettings:
     pauses: bool = True  # whether queries are stopped here; a supervisor does it itself
     watches_all: bool = False  # also queries that are never shed, for what they cost
     cpus: frozenset[int] = frozenset()  # that this process is bound to; none: all
+    cores: float | None = None  # that queries may use; None: those of the session
 
 
 @dataclass
@@ -112,7 +113,7 @@ class QualityLoop:
         )
         self._lock = threading.Lock()
         self._queries: dict[str, Quality] = {}
-        self.others = 0.0  # cores that other processes use, smoothed
+        self.others = 0.0  # of our cores, those that other processes use, smoothed
         self._cores_per_batch = 1.0  # while a micro-batch runs; less when others are in its way
         self._most_per_batch = 1.0  # and the most that was seen lately
         self._closing = threading.Event()
@@ -163,11 +164,11 @@ class QualityLoop:
         needs = found.meter.needs if found is not None else None
         if found is None or needs is None:
             return None
-        each, waiting = self._cores_per_batch, needs.backlog / self.settings.drain_s
-        behind = 1 + waiting / needs.rate if needs.rate > 0 else 1.0
+        each = self._cores_per_batch
+        # Without what waits: the limit on micro-batches lets it go, and it is no reason to move.
         return {
             "fixed": each * needs.fixed,
-            "slope": each * needs.rows * behind,
+            "slope": each * needs.rows,
             "most": self._most_per_batch,
             "current": 1.0 if found.current is None else found.current,
         }
@@ -214,11 +215,17 @@ class QualityLoop:
             quality.busy_before_s = quality.meter.busy_s
         if seconds <= 0:
             return
-        self.others += 0.3 * (others - self.others)
+        self.others += 0.3 * (self._taken(others) - self.others)
         self.used += 0.3 * (own - self.used)
         if busy_s > 0.2 * seconds:
             self._cores_per_batch += 0.2 * (own * seconds / busy_s - self._cores_per_batch)
             self._most_per_batch = max(1.0, self._cores_per_batch, 0.99 * self._most_per_batch)
+
+    def _taken(self, others: float) -> float:
+        """What others use of our cores: as long as the machine has more, they use those first."""
+        if self._cores is None or not self.settings.counts_others:
+            return 0.0
+        return max(0.0, others - max(0.0, self._machine.cores - self._cores))
 
     def _model(self, queries: list[tuple[Quality, Needs]]) -> tuple[Layout, Load, Cluster]:
         graph = Graph([Task(q.name, (), q.priority, q.min_accuracy) for q, _ in queries])
@@ -243,9 +250,7 @@ class QualityLoop:
             backlog=waiting,
         )
         cores = self._cores if self._cores is not None else 1e6
-        counted = self._cores is not None and self.settings.counts_others
-        others = self.others if counted else 0.0
-        return layout, load, Cluster((WORKER,), np.array([cores]), np.array([others]))
+        return layout, load, Cluster((WORKER,), np.array([cores]), np.array([self.others]))
 
     def _enforce(self, queries: list[Quality], decision: Decision) -> None:
         for place, quality in enumerate(queries):
