@@ -7,7 +7,7 @@ import pytest
 
 from slackwater.bench.quality import ramp
 from slackwater.bench.quality.overload import best_fixed, figures, table
-from slackwater.bench.quality.report import write_overload_report
+from slackwater.bench.quality.report import write_overload_report, write_ramp_report
 from slackwater.bench.quality.trial import QualityTrial, Watch
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.shedders import Counted
@@ -46,7 +46,7 @@ def test_the_page_shows_it(tmp_path: Path) -> None:
     assert "fixed:0.5 50%" in text
 
 
-def test_a_ramp_is_told_level_by_level() -> None:
+def test_a_ramp_is_told_level_by_level(tmp_path: Path) -> None:
     batches = [[1.0, 0.5, 100, 100], [25.0, 1.0, 400, 100]]
     run = {"queries": {"knn": {"batches": batches, "lags": [[1.0, 0.4], [25.0, 2.0], [30.0, 1]]}}}
     made = {"capacity": 100.0, "step_s": 20.0, "runs": {"plain": run, "slackwater": run}}
@@ -54,6 +54,7 @@ def test_a_ramp_is_told_level_by_level() -> None:
     assert (first["accuracy"], second["accuracy"]) == (1.0, 0.25)
     assert (first["latency_s"], second["lag_s"]) == (pytest.approx(0.7), 2.0)
     assert ramp.table(made).row_count == len(ramp.LEVELS)
+    assert "for 20 s" in write_ramp_report(made, tmp_path).read_text()
 
 
 class _Shedders:

@@ -42,6 +42,7 @@ class Board:
         self._controller = controller
         self._chance = chance or Random()
         self._most_failures = most_failures
+        self.events: list[dict[str, Any]] = []  # moves and stops, and what was lacking
 
     def want(self, wanted: list[Wanted], now_s: float) -> list[Directive]:
         """The fleet file has changed: queries that are new are placed, others stop, and one that
@@ -139,9 +140,12 @@ class Board:
         decision = self._controller.cycle(now_s, model.cluster, model.layout, model.load)
         found = model.aims(decision.keep)
         for move in decision.moves:
-            found.append(self._move(model.query(*move.instance), move.target, now_s))
+            placed = model.query(*move.instance)
+            self._note("moves", placed, now_s, decision.lacked.get(move.origin))
+            found.append(self._move(placed, move.target, now_s))
         for placed in (each for task in decision.stop for each in model.instances(task)):
             log.error("%s stops: no worker has the CPU for its minimum", placed.wanted.name)
+            self._note("stops", placed, now_s, decision.lacked.get(placed.worker or ""))
             placed.phase, placed.told_s = "stopping", now_s
             placed.error = "no worker has the CPU for its minimum accuracy"
             assert placed.worker is not None
@@ -149,6 +153,20 @@ class Board:
         for placed in (each for task in decision.resume for each in self._stopped_of(task)):
             placed.phase, placed.error = "unplaced", None
         return found
+
+    def warming(self, now_s: float) -> set[str]:
+        """Workers on which a query warms up."""
+        keys = self._controller.warmups.warming(now_s)
+        found = set()
+        for name, number in keys:
+            mates = [each for each in self.queries.values() if each.wanted.of_task == name]
+            if number < len(mates) and mates[number].worker is not None:
+                found.add(str(mates[number].worker))
+        return found
+
+    def _note(self, what: str, placed: Placed, now_s: float, lacked: float | None) -> None:
+        entry = {"at_s": round(now_s, 2), "what": what, "query": placed.wanted.name}
+        self.events.append({**entry, "worker": placed.worker, "lacked": lacked})
 
     def _stopped_of(self, task: str) -> list[Placed]:
         return [

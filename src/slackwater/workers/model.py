@@ -50,6 +50,7 @@ class Placed:
     error: str | None = None
     failures: int = 0
     moves: int = 0
+    desired: float | None = None  # accuracy that the application is to have here
 
 
 @dataclass
@@ -118,6 +119,8 @@ class Model:
 
     def aims(self, keep: Keep) -> list[Directive]:
         """What the shedders of each query are to keep: all instances of a task the same."""
+        for each in self._running:
+            each.desired = round(float(keep.tasks[self.graph.index[each.wanted.of_task]]), 4)
         aim = np.ones(len(self.graph.tasks))
         aim[self.graph.sources] = keep.sources
         inner = np.full(len(aim), np.inf)

@@ -19,6 +19,7 @@ from slackwater.quality import QualityController, WarmUps
 from slackwater.workers import address
 from slackwater.workers.board import Board, Directive, Wanted
 from slackwater.workers.channel import Channel, ChannelError, Message, accept
+from slackwater.workers.relay import relayed
 from slackwater.workers.roster import Roster
 from slackwater.workers.secret import make_token, read_token
 
@@ -132,7 +133,8 @@ class Supervisor:
     def rows(self) -> list[dict[str, Any]]:
         """One a query, for the table."""
         found = []
-        for placed in self.board.queries.values():
+        warming = self.board.warming(time.time())
+        for placed in list(self.board.queries.values()):
             view = self.board.workers.get(placed.worker or "")
             known = view.queries.get(placed.wanted.name, {}) if view is not None else {}
             found.append(
@@ -142,7 +144,11 @@ class Supervisor:
                     "worker": placed.worker,
                     "priority": placed.wanted.priority,
                     "moves": placed.moves,
+                    "desired": placed.desired,
+                    "warming": placed.worker in warming,
                     "accuracy": known.get("accuracy"),
+                    "rate": known.get("rate"),
+                    "lag_s": known.get("lag_s"),
                     "error": placed.error,
                 }
             )
@@ -152,9 +158,14 @@ class Supervisor:
         """Everything that is known, for a file of JSON lines."""
         workers = {
             name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
-            for name, view in self.board.workers.items()
+            for name, view in list(self.board.workers.items())
         }
-        return {"at_s": round(time.time(), 2), "workers": workers, "queries": self.rows()}
+        return {
+            "at_s": round(time.time(), 2),
+            "workers": workers,
+            "queries": self.rows(),
+            "events": self.board.events,
+        }
 
     def _reread(self) -> None:
         """Queries may be added to the file and taken from it while the fleet runs."""
@@ -269,6 +280,8 @@ class Supervisor:
             self.board.joined(worker, float(message["cores"]))
         elif message["op"] == "report":
             self._direct(self.board.reported(worker, message, now_s))
+            for each in relayed(self.board.queries, message["queries"]):
+                self._send(each.worker, each.message)
         elif message["op"] == "ended":
             self.board.ended(worker, str(message["query"]), message.get("error"), now_s)
 

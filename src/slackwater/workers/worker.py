@@ -54,6 +54,7 @@ class Worker:
         self.name = name
         self._token = read_token(address.token_path(self.fleet_name))
         self._connect_to = connect_to or file.listen
+        self._forwards = file.forwarding
         self._cpus = frozenset(section.cpus)
         if self._cpus:
             os.sched_setaffinity(0, self._cpus)  # Spark's processes inherit it
@@ -133,6 +134,8 @@ class Worker:
             self.stop()
         elif message["op"] == "aim":
             fleet.quality.order(str(message["query"]), float(message["accuracy"]))
+        elif message["op"] == "tell":
+            fleet.parts.hear(str(message["query"]), str(message["by"]), message)
         else:
             self._orders.put(message)
 
@@ -146,11 +149,15 @@ class Worker:
 
     def _report_of(self, fleet: Fleet) -> Message:
         queries: dict[str, Any] = {}
+        parts = fleet.parts.reports() if self._forwards else {}
         for name in list(self._locks):  # another thread starts and stops queries
             accuracy = fleet.accuracy(name)
             queries[name] = {
                 "cost": fleet.quality.cost(name),
                 "accuracy": None if accuracy is None else accuracy._asdict(),
+                "part": parts.get(name),
+                "rate": fleet.quality.rate(name),
+                "lag_s": fleet.quality.lag_s(name),
             }
         return {
             "used": fleet.quality.used,

@@ -1,6 +1,6 @@
 """More input than the machine can take: Spark alone, the best fixed rate, and Slackwater."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -90,10 +90,13 @@ def table(result: dict[str, Any]) -> Table:
     return grid
 
 
-def capacity_of(references: int, master: str) -> float:
-    """Rows per second of Spark alone with always more to do than it can."""
+def capacity_of(references: int, master: str, cpus: Sequence[int] = ()) -> float:
+    """Rows per second of Spark alone with always more to do than it can, on some CPUs or all."""
     plan = QueryPlan(name="knn", rate=f"{PROBE_RATE}", references=references)
-    run = run_trial(QualityTrial(arm="plain", queries=[asdict(plan)], seconds=60, master=master))
+    trial = QualityTrial(
+        arm="plain", queries=[asdict(plan)], seconds=60, master=master, cpus=list(cpus)
+    )
+    run = run_trial(trial)
     batches = run["queries"]["knn"]["batches"]
     if len(batches) < 3:
         raise EngineError("hardly a micro-batch ended within a minute: give fewer references")

@@ -1,6 +1,7 @@
 """Queries of one application, joined by logs: one writes what others read."""
 
 import json
+import time
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
@@ -86,6 +87,13 @@ def read_log(
     schema = StructType.fromJson(json.loads(schemas.pop()))
     options.shedding.check(schema.names)
     return load(spark, LogSource, schema, options)
+
+
+def await_log(folder: str | Path, limit_s: float = 60.0) -> None:
+    """Until the query that writes a log has been built, perhaps by another worker."""
+    until_s = time.monotonic() + limit_s
+    while not (Path(folder) / SCHEMA).exists() and time.monotonic() < until_s:
+        time.sleep(0.2)
 
 
 def _schema(folder: Path) -> str:

@@ -32,6 +32,7 @@ from slackwater.engines.spark.members import (
     query_spec,
     query_status,
 )
+from slackwater.engines.spark.parts import FleetParts
 from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.quality_fleet import FleetQuality
 from slackwater.engines.spark.quality_loop import QualityLoop, QualitySettings
@@ -137,6 +138,8 @@ class Fleet:
         self._restarter = Restarter(self._launcher.relaunch)
         self._quality = FleetQuality(spark, quality or QualitySettings(), self._launcher)
         self.on_progress(self._quality.take)
+        self.parts = FleetParts(self._members, self._agent, self._ask_controller)
+        self.on_progress(self.parts.take)
 
     # -- queries --------------------------------------------------------------------------------
 

@@ -158,6 +158,12 @@ class QualityLoop:
         found = self._queries.get(name)
         return None if found is None else found.meter.rate
 
+    def lag_s(self, name: str) -> float | None:
+        """Seconds of input that waited when its last micro-batch ended."""
+        found = self._queries.get(name)
+        rate = None if found is None else found.meter.rate
+        return None if found is None or not rate else max(0.0, found.meter.backlog) / rate
+
     def cost(self, name: str) -> dict[str, float] | None:
         """What a query costs: cores at accuracy 0, more at 1, at most; and its accuracy now."""
         found = self._queries.get(name)

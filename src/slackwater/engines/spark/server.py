@@ -15,12 +15,14 @@ from typing import Any
 
 from slackwater.core.model import (
     Memory,
+    Outlook,
     Phase,
     QueryMetrics,
     QuerySpec,
     QueryState,
     Schedule,
     Snapshot,
+    Sweep,
 )
 from slackwater.core.protocols import Clock
 from slackwater.core.windows import Deadlines, InputStream, Window
@@ -60,6 +62,22 @@ class _Query:
         self.observer = QueryObserver()
         self.client: _Client | None = None  # where its gate is
         self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
+        self._sweep: Sweep | None = None  # as parts of the query elsewhere have told
+        self._beyond = Outlook()
+
+    def hear(self, message: Message) -> None:
+        """What another part of the query, on another worker perhaps, has seen or will cost."""
+        if message.get("sweep") is not None:
+            self._sweep = Sweep(*map(float, message["sweep"]))
+        if message.get("beyond") is not None:
+            self._beyond = Outlook(*map(float, message["beyond"]))
+        self.state = replace(self.state, metrics=self.heard(self.state.metrics))
+
+    def heard(self, metrics: QueryMetrics) -> QueryMetrics:
+        """What its batches show, and what was heard."""
+        if self._sweep is None and self._beyond == Outlook():
+            return metrics
+        return replace(metrics, sweep=self._sweep, beyond=self._beyond)
 
     def enter(self, phase: Phase, now_s: float, metrics: QueryMetrics | None = None) -> None:
         before = self.state
@@ -225,14 +243,18 @@ class ControlServer:
             client.gated.add(name)
             query.client, query.seq = client, int(message["seq"])
             coming = coming_of(message.get("watermark_ms"), message.get("input_watermarks_ms"))
-            query.enter("waiting", now_s, query.observer.update(message.get("progress"), coming))
+            metrics = query.observer.update(message.get("progress"), coming)
+            query.enter("waiting", now_s, query.heard(metrics))
         elif op == "done":
             if query.state.phase == "running" and message.get("at", now_s) >= query.state.since_s:
                 query.enter("idle", now_s)
+        elif op == "told":
+            query.hear(message)
+            return query.state.phase == "waiting"
         elif op == "gone":
             self._queries.pop(name, None)
         elif op == "progress":
-            metrics = query.observer.update(message["progress"])
+            metrics = query.heard(query.observer.update(message["progress"]))
             query.state = replace(query.state, metrics=metrics)
             # A query that waits may be due now that its last batch is known.
             return query.state.phase == "waiting"
@@ -328,7 +350,7 @@ def read_spec(message: Message) -> QuerySpec:
     True
     """
     found = message["deadlines"]
-    windows = tuple(Window(**_tuples(w)) for w in found["windows"])
+    windows = read_windows(found["windows"])
     inputs = tuple(InputStream(**_tuples(i)) for i in found["inputs"])
     return QuerySpec(
         name=str(message["query"]),
@@ -338,6 +360,11 @@ def read_spec(message: Message) -> QuerySpec:
         keep_open_s=float(message.get("keep_open_s", 0.0)),
         pace_s=float(message.get("pace_s", 0.0)),
     )
+
+
+def read_windows(found: list[dict[str, Any]]) -> tuple[Window, ...]:
+    """From JSON."""
+    return tuple(Window(**_tuples(each)) for each in found)
 
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
