@@ -1,5 +1,6 @@
 """Where queries go, and what becomes of them when workers die."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -234,6 +235,18 @@ def test_instances_share_a_rate_and_rows_are_dropped_where_nobody_wants_them() -
     assert aims["heavy-1"] == aims["heavy-2"] == pytest.approx(0.5, abs=0.01)
 
 
+def test_a_burst_leaves_the_minimum_of_what_the_application_gets() -> None:
+    fleet = application()
+    for name in ("light", "heavy-1", "heavy-2"):
+        fleet.queries[name].wanted = replace(fleet.queries[name].wanted, priority=1)
+    fleet.reported("w1", report(**{"source": cost(0.9), "light": cost(0.9)}), 0)
+    found = {each.query: each for each in fleet.control(100) if each.op == "aim"}
+    kept = found["source"].accuracy
+    assert kept is not None
+    assert kept < 1
+    assert found["light"].least == pytest.approx(0.2 / kept, abs=0.001)
+
+
 def test_what_reaches_a_query_through_a_shed_source_counts_as_that_part_only() -> None:
     fleet = application()
     halved = cost(0.1, current=0.5)
@@ -249,7 +262,7 @@ def test_a_query_that_may_not_be_shed_is_left_alone_and_its_cpu_is_not_given_awa
     fleet.joined("w1", 1)
     fleet.reported("w1", report(plain=cost(0.6), shed=cost(0.8)), 0)
     for now_s in range(100, 200, 2):
-        assert fleet.control(now_s) == [Directive("w1", "aim", "shed", pytest.approx(0.5))]
+        assert fleet.control(now_s) == [Directive("w1", "aim", "shed", pytest.approx(0.5), 0.1)]
 
 
 def test_a_query_moves_to_where_its_user_wants_it_now_while_it_fits() -> None:

@@ -36,6 +36,7 @@ class Directive:
     op: Literal["start", "stop", "aim"]
     query: str
     accuracy: float | None = None  # part of its input that its shedders are to keep
+    least: float | None = None  # and the least that a burst may leave of it
 
 
 @dataclass
@@ -126,15 +127,24 @@ class Model:
         inner = np.full(len(aim), np.inf)
         np.minimum.at(inner, self.graph.edges[:, 1], keep.edges)
         aim = np.where(np.isfinite(inner), inner, aim)
-        return [
-            Directive(
-                each.worker or "",
-                "aim",
-                each.wanted.name,
-                round(float(aim[self.graph.index[each.wanted.of_task]]), 4),
-            )
-            for each in self._running
-        ]
+        least = self._least(keep)
+        found = []
+        for each in self._running:
+            task = self.graph.index[each.wanted.of_task]
+            numbers = (round(float(aim[task]), 4), round(float(least[task]), 4))
+            found.append(Directive(each.worker or "", "aim", each.wanted.name, *numbers))
+        return found
+
+    def _least(self, keep: Keep) -> Floats:
+        """By task: which part of what it is given makes up the minimum accuracy."""
+        graph = self.graph
+        given = np.full(len(graph.tasks), np.inf)
+        np.minimum.at(given, graph.edges[:, 1], keep.tasks[graph.edges[:, 0]])
+        given = np.where(np.isfinite(given), given, 1.0)
+        active = np.ones(len(graph.queries), bool)
+        wanted = graph.over_queries(graph.min_accuracy, active)
+        parts = np.divide(wanted, given, out=np.ones_like(wanted), where=given > 0)
+        return np.clip(parts, 0.0, 1.0)
 
     def _number(self, placed: Placed) -> int:
         return self._numbers[placed.wanted.name]

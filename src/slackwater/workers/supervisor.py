@@ -289,7 +289,7 @@ class Supervisor:
         for each in directives:
             message: Message = {"op": each.op, "query": each.query}
             if each.accuracy is not None:
-                message["accuracy"] = each.accuracy
+                message.update(accuracy=each.accuracy, least=each.least)
             self._send(each.worker, message)
 
     def _send(self, worker: str, message: Message) -> None:

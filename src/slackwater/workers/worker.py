@@ -133,7 +133,8 @@ class Worker:
         if message["op"] == "over":
             self.stop()
         elif message["op"] == "aim":
-            fleet.quality.order(str(message["query"]), float(message["accuracy"]))
+            numbers = float(message["accuracy"]), float(message["least"])
+            fleet.quality.order(str(message["query"]), *numbers)
         elif message["op"] == "tell":
             fleet.parts.hear(str(message["query"]), str(message["by"]), message)
         else:

@@ -54,6 +54,15 @@ class QualitySettings:
     cores: float | None = None  # that queries may use; None: those of the session
 
 
+@dataclass(frozen=True)
+class Order:
+    """What a supervisor, who knows the other workers as well, wants of a query."""
+
+    accuracy: float  # part of what it is given that it is to keep
+    least: float  # and that a burst must leave
+    at_s: float
+
+
 @dataclass
 class Quality:
     """One query that may be shed."""
@@ -68,7 +77,7 @@ class Quality:
     paused: bool = False  # stopped because its minimum does not fit
     applied: float = 1.0  # what its shedders aim at
     pace_s: float = 0.0  # least time between its micro-batches
-    ordered: tuple[float, float] | None = None  # what a supervisor wants, and when it said so
+    ordered: "Order | None" = None  # of a supervisor
     busy_before_s: float = 0.0
 
 
@@ -147,11 +156,12 @@ class QualityLoop:
         with self._lock:
             self._queries.pop(name, None)
 
-    def order(self, name: str, accuracy: float) -> None:
+    def order(self, name: str, accuracy: float, least: float) -> None:
         """A supervisor says how much a query is to keep; it must say so again and again."""
         found = self._queries.get(name)
         if found is not None:
-            found.ordered = (min(max(accuracy, 0.0), 1.0), time.time())
+            accuracy, least = (min(max(part, 0.0), 1.0) for part in (accuracy, least))
+            found.ordered = Order(accuracy, least, time.time())
 
     def rate(self, name: str) -> float | None:
         """Rows per second that arrive for a query, as far as is known."""
@@ -262,12 +272,13 @@ class QualityLoop:
         for place, quality in enumerate(queries):
             quality.desired = float(decision.desired[place])
             quality.current = float(decision.current[place])
-            if quality.ordered is not None and time.time() < quality.ordered[1] + ORDER_LASTS_S:
-                quality.desired = quality.ordered[0]  # it knows the other workers as well
+            least, order = quality.min_accuracy, quality.ordered
+            if order is not None and time.time() < order.at_s + ORDER_LASTS_S:
+                quality.desired, least = order.accuracy, order.least
             rise = min(quality.desired, quality.applied + SLOWLY)
             quality.applied = rise
             rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
-            quality.shedders.aim(quality.applied, rows, quality.min_accuracy)
+            quality.shedders.aim(quality.applied, rows, least)
         self._pace(queries, decision)
         for name in decision.stop:
             log.error("%s stops: there is no CPU for its minimum accuracy", name)
