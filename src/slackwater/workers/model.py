@@ -144,7 +144,8 @@ class Model:
         active = np.ones(len(graph.queries), bool)
         wanted = graph.over_queries(graph.min_accuracy, active)
         parts = np.divide(wanted, given, out=np.ones_like(wanted), where=given > 0)
-        return np.clip(parts, 0.0, 1.0)
+        found: Floats = np.clip(parts, 0.0, 1.0)
+        return found
 
     def _number(self, placed: Placed) -> int:
         return self._numbers[placed.wanted.name]
