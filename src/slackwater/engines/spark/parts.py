@@ -13,14 +13,13 @@ from slackwater.core.errors import SlackwaterError
 from slackwater.core.model import Outlook, QueryMetrics
 from slackwater.core.windows import Deadlines, Window
 from slackwater.engines.spark.agent import Agent
+from slackwater.engines.spark.fleet_control import Known
 from slackwater.engines.spark.members import Member, max_wait_s
 from slackwater.engines.spark.observer import batch_end_s, batch_of, ran_a_batch
 from slackwater.engines.spark.server import read_windows
 from slackwater.progress.forwarding import SweepsSeen, deadlines_upstream, outlook
 
 MOST = 100  # frontiers that are kept for somebody who does not ask
-
-Known = dict[str, dict[str, Any]]
 
 
 @dataclass
