@@ -75,7 +75,7 @@ def quality(
     make_folder(report)
     result = with_status(lambda show: measure(scenario, rate, references, show, seconds))
     console.print(table(result))
-    console.print(result["checks"])
+    console.print(result["checks"], result["estimated_rate"])
     write_json(json_file, result)
     if report is not None:
         _say(write_scenario_report(result, report))

@@ -78,12 +78,21 @@ def rate_errors(run: dict[str, Any]) -> dict[str, float]:
     """Of the estimated rate of the source: mean, and 90th percentile of its size."""
     looks = [look for sample in run["samples"] for look in sample["queries"].values()]
     known = [look for look in looks if look["rate_estimate"] is not None and look["rate"] > 0]
-    errors = np.array([look["rate_estimate"] / look["rate"] - 1 for look in known])
-    if not len(errors):
+    return rate_figures([(look["rate_estimate"], look["rate"]) for look in known])
+
+
+def rate_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Of rates that were estimated, beside those that were.
+
+    >>> rate_figures([(101.0, 100.0), (99.0, 100.0)])
+    {'mean': 0.0, 'p90': 0.01, 'looks': 2}
+    """
+    if not pairs:
         return {}
+    errors = np.array([estimated / true - 1 for estimated, true in pairs])
     return {
-        "mean": float(errors.mean()),
-        "p90": float(np.quantile(np.abs(errors), 0.9)),
+        "mean": round(float(errors.mean()), 5),
+        "p90": round(float(np.quantile(np.abs(errors), 0.9)), 5),
         "looks": len(errors),
     }
 

@@ -9,7 +9,7 @@ The load goes up and down in steps, as a multiple of a rate that is given.
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rich.table import Table
 
 from slackwater.bench.quality.checks import checks, delivered
 from slackwater.bench.quality.fleet_run import FleetRun, section
-from slackwater.bench.quality.overload import capacity_of
+from slackwater.bench.quality.overload import capacity_of, rate_figures
 from slackwater.core.errors import UsageError
 
 STARTING_S = 60.0  # that queries have to start before the traffic begins
@@ -94,7 +94,20 @@ def measure(
         "queries": plan.queries,
         "samples": samples,
         "checks": checks(plan.queries, samples),
+        "estimated_rate": rate_figures(list(_rates(plan, rate, samples))),
     }
+
+
+def _rates(
+    plan: Scenario, rate: float, samples: list[dict[str, Any]]
+) -> Iterator[tuple[float, float]]:
+    """Estimated and true, of the queries that read from outside."""
+    for sample in samples:
+        load = [part for at_s, part in STEPS if at_s <= sample["at_s"]][-1]
+        for row in sample["queries"]:
+            reads = plan.queries.get(row["query"], {}).get("reads")
+            if row["rate"] is not None and row["phase"] == "running" and not reads:
+                yield row["rate"], rate * load
 
 
 def _play(run: FleetRun, plan: Scenario, start_s: float, seconds: float, show: Show) -> None:
