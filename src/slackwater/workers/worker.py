@@ -118,7 +118,10 @@ class Worker:
                 message = channel.receive()
                 if message is None:
                     return
-                self._take(fleet, message)
+                try:
+                    self._take(fleet, message)
+                except (KeyError, TypeError, ValueError) as error:
+                    log.warning("a message of the supervisor is refused: %r", error)
         finally:
             closed.set()
             self._channel = None
