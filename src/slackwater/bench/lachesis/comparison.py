@@ -8,13 +8,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from slackwater.bench.lachesis.sampling import Onlooker, watch
 from slackwater.bench.lachesis.settings import OS, LachesisSettings
-from slackwater.bench.lachesis.started import Section, engines
+from slackwater.bench.lachesis.started import Section, Started, engines
 from slackwater.core.errors import EngineError
 
 Show = Callable[[str], None]
@@ -25,22 +25,21 @@ def compare(
 ) -> dict[str, Any]:
     """Every arm in every round; every second round goes backwards, so that drift cancels out."""
     result: dict[str, Any] = {"settings": asdict(settings), "runs": []}
-    with tempfile.TemporaryDirectory() as folder:
-        tally = Path(folder) / "tally.json"
-        settings = replace(settings, tally=str(tally))
-        with engines(settings, show) as sections:
-            onlookers = [
-                Onlooker(name, section, tally if name == "spark" else None)
-                for name, section in sections.items()
-            ]
-            show("warming up")
-            watch(onlookers, settings.warmup_s, settings.warmup_s)
-            for number in range(settings.rounds):
-                arms = settings.arms if number % 2 == 0 else settings.arms[::-1]
-                for arm in arms:
-                    show(f"round {number + 1} of {settings.rounds}: {arm}")
-                    result["runs"].append(_slice(settings, arm, number, sections, onlookers))
-                    keep(result)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        engines(settings, Path(folder), show) as started,
+    ):
+        onlookers = [
+            Onlooker(name, engine.sections, engine.tallies) for name, engine in started.items()
+        ]
+        show("warming up")
+        watch(onlookers, settings.warmup_s, settings.warmup_s)
+        for number in range(settings.rounds):
+            arms = settings.arms if number % 2 == 0 else settings.arms[::-1]
+            for arm in arms:
+                show(f"round {number + 1} of {settings.rounds}: {arm}")
+                result["runs"].append(_slice(settings, arm, number, started, onlookers))
+                keep(result)
     return result
 
 
@@ -48,9 +47,12 @@ def _slice(
     settings: LachesisSettings,
     arm: str,
     number: int,
-    sections: dict[str, Section],
+    started: dict[str, Started],
     onlookers: list[Onlooker],
 ) -> dict[str, Any]:
+    sections = {
+        label: section for each in started.values() for label, section in each.sections.items()
+    }
     with _middleware(settings, arm, sections) as status:
         watch(onlookers, settings.slice_s, settings.settle_s)
     return {
