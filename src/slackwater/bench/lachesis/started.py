@@ -11,7 +11,7 @@ from typing import Any
 
 from slackwater.bench.lachesis.settings import LachesisSettings
 from slackwater.core.errors import EngineError
-from slackwater.engines.flink import LocalFlink, SqlClient
+from slackwater.engines.flink import Host, LocalFlink, SqlClient, two_nodes
 from slackwater.workloads.flink import choose
 
 Section = dict[str, Any]  # as the middleware's file has it
@@ -23,6 +23,7 @@ class Started:
 
     sections: dict[str, Section]  # by the label of each
     tallies: tuple[Path, ...] = ()  # where applications write what their queries have done
+    hosts: tuple[Host, ...] = (Host(),)
 
 
 @contextmanager
@@ -42,16 +43,20 @@ def engines(
 @contextmanager
 def _flink(settings: LachesisSettings, show: Callable[[str], None]) -> Iterator[Started]:
     show("starting Flink")
-    with LocalFlink(slots=settings.queries, conf=settings.flink_conf) as flink:
+    with ExitStack() as stack:
+        hosts = stack.enter_context(two_nodes()) if settings.nodes == 2 else (Host(),)
+        flink = stack.enter_context(
+            LocalFlink(slots=settings.queries, conf=settings.flink_conf, hosts=hosts)
+        )
         with SqlClient(flink.rest) as client:
             for number in range(settings.queries):
                 show(f"submitting query {number + 1} of {settings.queries} to Flink")
                 name, statements = choose(settings.workload)(
                     number, settings.rate_of(number), settings.seed, settings.work
                 )
-                client.submit(name, statements)
+                client.submit(name, statements, {"parallelism.default": str(settings.nodes)})
         section = {"driver": "flink", "rest": flink.rest, "prometheus": flink.prometheus}
-        yield Started({"flink": section})
+        yield Started({"flink": section}, hosts=hosts)
 
 
 @contextmanager
