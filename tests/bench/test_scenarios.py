@@ -16,7 +16,7 @@ from slackwater.core.errors import UsageError
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_every_query_is_one_that_a_fleet_file_takes(number: int, tmp_path: Path) -> None:
-    plan = scenario(number, 500.0, 50, 0.0, tmp_path)
+    plan = scenario(number, 500.0, 60.0, 50, 0.0, tmp_path)
     for query in plan.queries.values():
         text = section("query", query)
         QuerySection.model_validate(tomllib.loads(text)["query"])
@@ -25,7 +25,7 @@ def test_every_query_is_one_that_a_fleet_file_takes(number: int, tmp_path: Path)
 
 def test_there_are_three(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="1, 2 and 3"):
-        scenario(4, 500.0, 50, 0.0, tmp_path)
+        scenario(4, 500.0, 60.0, 50, 0.0, tmp_path)
 
 
 QUERIES: dict[str, dict[str, Any]] = {
@@ -83,6 +83,7 @@ def test_moves_are_told_with_what_was_lacking_and_all_is_on_the_page(tmp_path: P
     result = {
         "scenario": 3,
         "rate": 500.0,
+        "step_s": 60.0,
         "references": 10,
         "queries": QUERIES,
         "samples": samples,

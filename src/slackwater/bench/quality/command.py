@@ -64,7 +64,7 @@ def quality(
         typer.Option(min=1, help="Rows/s of a source at load 1; default: by what a core can do."),
     ] = None,
     references: References = 200,
-    seconds: Annotated[float | None, typer.Option(min=20, help="Instead of all.")] = None,
+    step: Annotated[float, typer.Option(min=10, help="Seconds of each level of load.")] = 60.0,
     json_file: JsonFile = None,
     report: ReportFolder = None,
 ) -> None:
@@ -73,7 +73,7 @@ def quality(
     from slackwater.bench.quality.scenarios import measure, table
 
     make_folder(report)
-    result = with_status(lambda show: measure(scenario, rate, references, show, seconds))
+    result = with_status(lambda show: measure(scenario, rate, step, references, show))
     console.print(table(result))
     console.print(result["checks"], result["estimated_rate"])
     write_json(json_file, result)

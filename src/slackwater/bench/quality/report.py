@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from slackwater.bench.quality import ramp
 from slackwater.bench.quality.checks import delivered
 from slackwater.bench.quality.overload import CALM_S, best_fixed, figures
-from slackwater.bench.quality.scenarios import STEPS, WORKERS
+from slackwater.bench.quality.scenarios import LOADS, WORKERS
 from slackwater.bench.report.drawing import draw
 from slackwater.bench.report.page import assemble, write_page
 from slackwater.bench.report.palette import Palette
@@ -98,7 +98,7 @@ def write_scenario_report(result: dict[str, Any], folder: Path) -> Path:
     palette = Palette(queries)
     moves = result["checks"]["moves"]
     moved = "; ".join(f"{each['query']} at {each['at_s']:.0f} s" for each in moves) or "none"
-    load = ", ".join(f"{part:g} from {at_s} s" for at_s, part in STEPS)
+    load = f"{', '.join(f'{part:g}' for part in LOADS)} for {result['step_s']:g} s each"
     text = assemble(
         title=f"Scenario {result['scenario']}",
         lines=[f"{result['rate']:g} rows/s at load 1; load {load}. Moves: {moved}."],
@@ -141,7 +141,7 @@ def write_scenario_report(result: dict[str, Any], folder: Path) -> Path:
                 Palette(WORKERS),
             ),
         ],
-        settings={key: result[key] for key in ("rate", "references")} | result["checks"],
+        settings={key: result[key] for key in ("rate", "step_s", "references")} | result["checks"],
     )
     return write_page(text, folder)
 

@@ -24,8 +24,7 @@ from slackwater.core.errors import UsageError
 STARTING_S = 60.0  # that queries have to start before the traffic begins
 PIPELINES = "slackwater.workloads.taxi_drives"
 WORKERS = ("tm1", "tm2")  # of one core each
-STEPS = ((0, 0.3), (60, 0.8), (120, 1.6), (180, 0.8), (240, 0.3))  # seconds, load
-LENGTH_S = 300.0
+LOADS = (0.3, 0.8, 1.6, 0.8, 0.3)  # one after another, as long each
 # Rows per second at load 1, by what one core can label: Taxi Drives labels each row twice.
 AT_ONE = {1: 1 / 3, 2: 1 / 3, 3: 1.0}
 
@@ -37,33 +36,35 @@ class Scenario:
     """Queries, and what happens when; times count from the beginning of the traffic."""
 
     queries: dict[str, dict[str, Any]]
-    seconds: float
     later: dict[str, float] = field(default_factory=dict)  # queries that arrive at a time
     late_workers: dict[str, float] = field(default_factory=dict)
 
 
-def scenario(number: int, rate: float, references: int, start_s: float, folder: Path) -> Scenario:
+def scenario(
+    number: int, rate: float, step_s: float, references: int, start_s: float, folder: Path
+) -> Scenario:
     """One of the three."""
-    text = "steps:" + ",".join(f"{at_s}={rate * part:g}" for at_s, part in STEPS)
+    steps = (f"{place * step_s:g}={rate * load:g}" for place, load in enumerate(LOADS))
+    text = "steps:" + ",".join(steps)
     arguments = {"rate": text, "start": start_s, "seed": 7, "references": references}
     knn = {"query": f"{PIPELINES}:knn", "arguments": arguments, "min_accuracy": 0.1}
     if number == 1:
         drives = _taxi_drives(folder, text, references, start_s, first=1.0, second=1.0)
-        return Scenario(drives, LENGTH_S, late_workers={"tm2": 90.0})
+        return Scenario(drives, late_workers={"tm2": 1.5 * step_s})
     if number == 2:
         drives = _taxi_drives(folder, text, references, start_s, first=2.0, second=3.0)
-        return Scenario({**drives, "knn": {**knn, "priority": 1.0}}, LENGTH_S, later={"knn": 60.0})
+        return Scenario({**drives, "knn": {**knn, "priority": 1.0}}, later={"knn": step_s})
     if number == 3:
         instances = {}
         for place in (0, 1):
             half = {**arguments, "seed": 7 + place}  # each reads a partition of its own
             instances[f"knn-{place}"] = {**knn, "arguments": half, "task": "knn"}
-        return Scenario(instances, LENGTH_S)
+        return Scenario(instances)
     raise UsageError(f"there are scenarios 1, 2 and 3, not {number}")
 
 
 def measure(
-    number: int, rate: float | None, references: int, show: Show, seconds: float | None = None
+    number: int, rate: float | None, step_s: float, references: int, show: Show
 ) -> dict[str, Any]:
     """Run it through `slackwater fleet`, and say what was seen second by second.
 
@@ -71,6 +72,8 @@ def measure(
     ----------
     rate
         Rows per second of a source at load 1; None: by what a core can do.
+    step_s
+        For how long the load stays as it is.
     """
     if number not in AT_ONE:
         raise UsageError(f"there are scenarios 1, 2 and 3, not {number}")
@@ -80,30 +83,31 @@ def measure(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start_s = float(int(time.time() + STARTING_S))
-        plan = scenario(number, rate, references, start_s, folder)
+        plan = scenario(number, rate, step_s, references, start_s, folder)
         run = FleetRun(folder, _file(plan, _at_first(plan)))
         try:
-            _play(run, plan, start_s, seconds or plan.seconds, show)
+            _play(run, plan, start_s, step_s * len(LOADS), show)
         finally:
             run.end()
         samples = [each for each in run.samples(start_s) if each["at_s"] >= 0]
     return {
         "scenario": number,
         "rate": rate,
+        "step_s": step_s,
         "references": references,
         "queries": plan.queries,
         "samples": samples,
         "checks": checks(plan.queries, samples),
-        "estimated_rate": rate_figures(list(_rates(plan, rate, samples))),
+        "estimated_rate": rate_figures(list(_rates(plan, rate, step_s, samples))),
     }
 
 
 def _rates(
-    plan: Scenario, rate: float, samples: list[dict[str, Any]]
+    plan: Scenario, rate: float, step_s: float, samples: list[dict[str, Any]]
 ) -> Iterator[tuple[float, float]]:
     """Estimated and true, of the queries that read from outside."""
     for sample in samples:
-        load = [part for at_s, part in STEPS if at_s <= sample["at_s"]][-1]
+        load = LOADS[min(int(sample["at_s"] / step_s), len(LOADS) - 1)]
         for row in sample["queries"]:
             reads = plan.queries.get(row["query"], {}).get("reads")
             if row["rate"] is not None and row["phase"] == "running" and not reads:
