@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import pytest
 
 from slackwater import config
+from slackwater.core.errors import UsageError
 from slackwater.engines.spark.status import Accuracies
 from slackwater.workers import worker as worker_module
 from slackwater.workers.supervisor import Supervisor
@@ -150,3 +151,9 @@ def test_queries_are_placed_shed_told_and_moved(
     eventually(lambda: "sink" in other.queries and "sink" not in mine.queries)
     (row,) = [row for row in supervisor.rows() if row["query"] == "sink"]
     assert (row["moves"], row["error"]) == (1, None)
+
+
+def test_a_fleet_has_one_supervisor(fleets: tuple[Supervisor, list[FakeFleet]]) -> None:
+    supervisor, _ = fleets
+    with pytest.raises(UsageError, match="another supervisor"):
+        Supervisor(supervisor.file, supervisor.path)
