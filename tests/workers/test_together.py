@@ -125,6 +125,7 @@ def fleets(
     threads = [threading.Thread(target=each.run, daemon=True) for each in (*workers, supervisor)]
     for thread in threads:
         thread.start()
+    eventually(lambda: len(supervisor.board.workers) == 2)
     yield supervisor, [each.fleet for each in FakeLaunch.made]
     supervisor.close()
     for thread in threads:

@@ -116,13 +116,14 @@ class Supervisor:
     def close(self, timeout_s: float = 60.0) -> None:
         """Let the workers stop their queries and end."""
         self._closing.set()
-        for name in list(self._channels):
+        told = list(self._channels)
+        for name in told:
             self._send(name, {"op": "over"})
         until_s = time.monotonic() + timeout_s
         for name, known in list(self.roster.processes.items()):
-            while known.alive and time.monotonic() < until_s:
+            while name in told and known.alive and time.monotonic() < until_s:
                 time.sleep(0.05)
-            if known.alive:
+            if name in told and known.alive:
                 log.warning("worker %s did not end; it is killed", name)
             known.end_group()
             self.roster.remove(name)
