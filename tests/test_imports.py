@@ -22,6 +22,7 @@ LAYERS = [
     {"spark", "config", "doctor", "explain"},
     {"launch", "plan"},
     {"workers"},
+    {"dashboard"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,8 @@ app = typer.Typer(
 app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(simulate, name="simulate", no_args_is_help=True)
 
+DASHBOARD_PORT = 8461
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0: any that is free.")]
 FleetName = Annotated[
     str | None, typer.Option("--fleet", help="Name of the fleet; default: the only one running.")
 ]
@@ -39,6 +42,10 @@ def run(
     master: Annotated[str | None, typer.Option(help="Spark master instead of the file's.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but hold nothing.")] = False,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Also serve the live page on 127.0.0.1.")
+    ] = False,
+    port: Port = DASHBOARD_PORT,
 ) -> None:
     """Run the queries of a fleet file and show them live. Ctrl-C stops cleanly.
 
@@ -56,7 +63,16 @@ def run(
         fleet = fleet.model_copy(
             update={"spark": fleet.spark.model_copy(update={"master": master})}
         )
-    raise typer.Exit(Launch(fleet, path.parent, dry_run=dry_run).run(console, seconds))
+    launch = Launch(fleet, path.parent, dry_run=dry_run)
+    with ExitStack() as beside:
+        if dashboard:
+            from slackwater.dashboard import command
+
+            page = beside.enter_context(
+                command.DashboardProcess(fleet.name or wire.own_name(), port)
+            )
+            _print(command.invitation(page.url, console.is_terminal))
+        raise typer.Exit(launch.run(console, seconds))
 
 
 @app.command()
@@ -124,6 +140,25 @@ def explain(
         console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
     console.print(decision_table(found))
     write_json(json_file, found)
+
+
+@app.command()
+def dashboard(
+    fleet: Annotated[
+        list[str] | None, typer.Option("--fleet", help="Only this one; default: all that run.")
+    ] = None,
+    port: Port = DASHBOARD_PORT,
+) -> None:
+    """Serve the live page of running fleets on 127.0.0.1, with /metrics for Prometheus.
+
+    Everyone on this machine may look; switching a policy, pausing a query and `off` take the token
+    that is printed. Ctrl-C ends the page, not the fleets.
+    """
+    from slackwater.dashboard import command
+
+    command.serve(
+        fleet or [], port, lambda url: _print(command.invitation(url, console.is_terminal))
+    )
 
 
 @app.command()
@@ -331,8 +366,13 @@ def main() -> None:
         sys.exit(error.exit_status)
 
 
+def _print(line: str) -> None:
+    """As it is, however long: it may be copied."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def _socket(fleet: str | None) -> Path:
-    running = sorted(wire.runtime_dir().glob("*.sock"))
+    running = wire.sockets()
     names = ", ".join(path.stem for path in running)
     if not running:
         raise UsageError("no fleet is running; start one with `slackwater run`")
