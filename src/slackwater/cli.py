@@ -2,8 +2,11 @@
 
 import logging
 import os
+import signal
 import sys
+import threading
 from contextlib import ExitStack
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +18,17 @@ from slackwater.bench.commands import bench
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark import wire
 from slackwater.simulate.commands import simulate
-from slackwater.terminal import JsonFile, console, with_status, write_json
+from slackwater.terminal import (
+    JsonFile,
+    ReportFolder,
+    console,
+    make_folder,
+    texts,
+    with_status,
+    write_json,
+)
 
 app = typer.Typer(
-    help="Schedules many Spark Structured Streaming queries on shared machines.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -31,6 +41,34 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0: any t
 FleetName = Annotated[
     str | None, typer.Option("--fleet", help="Name of the fleet; default: the only one running.")
 ]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"slackwater {version('slackwater')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
+    ] = False,
+) -> None:
+    """Schedules many Spark Structured Streaming queries on shared machines."""
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Made if it does not exist.")] = Path("."),
+) -> None:
+    """Write a small fleet project that runs as it is, to start from."""
+    from slackwater import project
+
+    for path in project.write(folder):
+        _print(str(path))
+    where = "" if folder == Path(".") else f"cd {folder} && "
+    _print(f"now: {where}slackwater run --dashboard")
 
 
 @app.command()
@@ -140,6 +178,66 @@ def explain(
         console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
     console.print(decision_table(found))
     write_json(json_file, found)
+
+
+@app.command()
+def status(fleet: FleetName = None, json_file: JsonFile = None) -> None:
+    """Show every query of a running fleet once: its state, slack, last latency and lag."""
+    from slackwater.dashboard.command import look
+    from slackwater.dashboard.table import status_table
+
+    found = look(_socket(fleet))
+    console.print(status_table(found["fleets"][0], found["queries"]))
+    write_json(json_file, found)
+
+
+@app.command()
+def record(
+    file: Annotated[Path, typer.Argument(help="Where to: lines of JSON.")],
+    fleet: FleetName = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+) -> None:
+    """Keep the decisions and metrics of a running fleet in a file, until Ctrl-C."""
+    from slackwater import recording
+
+    socket, stop = _socket(fleet), threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    found = with_status(
+        lambda show: recording.record(socket, file, stop.is_set, show, seconds), quiet=True
+    )
+    kinds = ", ".join(f"{number} of kind {kind}" for kind, number in sorted(found.items()))
+    _print(f"{file}: {kinds}")
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="Of slackwater record.")],
+    policies: Annotated[
+        str, typer.Option(help="Under which it is replayed, besides its own.")
+    ] = "klink,fcfs,spark",
+    json_file: JsonFile = None,
+    report: ReportFolder = None,
+) -> None:
+    """What would have come of a recorded run under other policies, in the simulator.
+
+    The recorded policy is replayed too: how far its figures are from the recorded ones is how far
+    the model is off. See docs/recording.md for what it knows and what it does not.
+    """
+    from slackwater import policies as family
+    from slackwater import recording
+    from slackwater.bench.report import write_report
+    from slackwater.recording.table import replay_table
+
+    for name in texts(policies):
+        family.load(name)
+    story = recording.load(file)
+    make_folder(report)
+    result = with_status(lambda show: recording.replay(story, texts(policies), show))
+    console.print(replay_table(result))
+    write_json(json_file, result)
+    if report is not None:
+        _print(f"report: {write_report(result, report)}")
 
 
 @app.command()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from slackwater.core.errors import SlackwaterError
 from slackwater.core.garbage import collect_seldom
@@ -40,6 +40,18 @@ def open_dashboard(fleets: Sequence[str], port: int) -> Dashboard:
         expected=bool(fleets),
     )
     return listen(watch, port, read_token(token_path()))
+
+
+def look(socket: Path) -> dict[str, Any]:
+    """One look at one fleet, as ``/status`` has it."""
+    watch = Watch(lambda: [socket], expected=True)
+    try:
+        found = watch.now().status
+    finally:
+        watch.close()
+    if not found["queries"] and found["fleets"][0]["state"] == "silent":
+        raise SlackwaterError(f"no controller answers at {socket}")
+    return found
 
 
 def serve(fleets: Sequence[str], port: int, ready: Callable[[str], None]) -> None:
