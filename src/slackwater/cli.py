@@ -16,6 +16,7 @@ from rich.logging import RichHandler
 
 from slackwater.bench.commands import bench
 from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.core.logs import configure
 from slackwater.engines.spark import wire
 from slackwater.simulate.commands import simulate
 from slackwater.terminal import (
@@ -449,11 +450,9 @@ def release(
 
 def main() -> None:
     """Entry point: every error that we understand is one line and an exit status."""
-    logging.basicConfig(
-        level=logging.WARNING,
-        format="%(message)s",
-        handlers=[RichHandler(console=Console(stderr=True), show_path=False)],
-    )
+    usual = RichHandler(console=Console(stderr=True), show_path=False)
+    usual.setFormatter(logging.Formatter("%(message)s"))
+    configure(usual)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # modules of the user's are named from where they stand

@@ -1,7 +1,10 @@
 """What the page's server tells of a fleet, over a real controller process."""
 
+import json
 import os
+import re
 import signal
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,6 +15,8 @@ from tests.dashboard.asking import ask, events
 from tests.dashboard.conftest import TOKEN
 from tests.dashboard.pretence import PretendFleet
 from tests.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
 
 
 def queries(page: Dashboard) -> dict[str, dict[str, Any]]:
@@ -144,3 +149,21 @@ def test_a_fleet_that_is_not_there_yet_is_silent(page: Dashboard) -> None:
     families = list(text_string_to_metric_families(ask(page, "/metrics").text))
     up = next(f for f in families if f.name == "slackwater_controller_up")
     assert up.samples[0].value == 0.0
+
+
+def test_the_grafana_dashboard_asks_for_metrics_that_exist(
+    fleet: PretendFleet, page: Dashboard
+) -> None:
+    eventually(lambda: all(len(q["latencies_s"]) > 2 for q in queries(page).values()))
+    text = ask(page, "/metrics").text
+    known = {f.name for f in text_string_to_metric_families(text)}
+    known |= {s.name for f in text_string_to_metric_families(text) for s in f.samples}
+    dashboard = json.loads((ROOT / "docs" / "grafana.json").read_text())
+    asked = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"slackwater_\w+", target["expr"])
+    }
+    assert len(asked) > 15
+    assert asked <= known

@@ -2,16 +2,19 @@
 writes its address, and runs until standard input is closed."""
 
 import json
+import logging
 import os
 import signal
 import sys
 import threading
 
 from slackwater.core.errors import SlackwaterError
+from slackwater.core.logs import configure
 from slackwater.dashboard.command import serve
 
 
 def main() -> None:
+    configure(logging.StreamHandler())
     settings = json.loads(sys.stdin.readline())
 
     def end_with_the_fleet() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from slackwater.bench.result import BenchResult
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.recording.story import QueryStory, Story
@@ -21,7 +22,7 @@ NO_WINDOW_S = 1.0  # how often a query without windows is taken to run
 Show = Callable[[str], None]
 
 
-def replay(story: Story, policies: Sequence[str], show: Show) -> dict[str, Any]:
+def replay(story: Story, policies: Sequence[str], show: Show) -> BenchResult:
     """What would have come of it: in the shape that ``bench --json`` has, for its report.
 
     Each query has its own windows, rate, watermark and costs of a batch, as they were seen. Batches
@@ -39,7 +40,7 @@ def replay(story: Story, policies: Sequence[str], show: Show) -> dict[str, Any]:
         found = _predict(story, queries, policy, work)
         latencies_s = [round(float(value), 4) for value in found.latencies_s]
         runs.append(_row(f"{policy}, replayed", len(queries), latencies_s, found.batches))
-    return {
+    result: dict[str, Any] = {
         "workload": f"recording of {story.app_name}",
         "queries": len(queries),
         "query_counts": [len(queries)],
@@ -52,6 +53,7 @@ def replay(story: Story, policies: Sequence[str], show: Show) -> dict[str, Any]:
         },
         "runs": runs,
     }
+    return BenchResult(result)
 
 
 def _simulated(story: Story, query: QueryStory, number: int, work: float) -> SimulatedQuery:

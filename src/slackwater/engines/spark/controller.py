@@ -23,6 +23,7 @@ from slackwater.core.controller import Controller
 from slackwater.core.cpu import process_cpu_s, thread_cpu_s
 from slackwater.core.errors import SlackwaterError
 from slackwater.core.garbage import collect_seldom
+from slackwater.core.logs import configure
 from slackwater.core.model import Figures
 from slackwater.engines.spark.server import ControlServer
 from slackwater.engines.spark.wire import Message
@@ -159,7 +160,9 @@ class ControllerThread:
 
 
 def main() -> None:
-    logging.basicConfig(format="slackwater controller: %(message)s", level=logging.WARNING)
+    usual = logging.StreamHandler()
+    usual.setFormatter(logging.Formatter("slackwater controller: %(message)s"))
+    configure(usual)
     settings = ControllerSettings(**json.loads(sys.stdin.readline()))
     service = ControllerService(settings, process_cpu_s)
 

@@ -23,6 +23,7 @@ from slackwater.engines.spark.approximate import approximate
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
 from slackwater.engines.spark.discovery import discover, discover_query
 from slackwater.engines.spark.gate_choice import GateKind, choose_gate
+from slackwater.engines.spark.handle import FleetQuery
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.launcher import Launcher
 from slackwater.engines.spark.members import (
@@ -189,7 +190,7 @@ class Fleet:
             self._launcher.launch(member)
         self._quality.add(member, min_accuracy)
         assert member.query is not None
-        return member.query
+        return FleetQuery(member.query, lambda: self.status().only(member.spec.name))
 
     def hold(
         self,
