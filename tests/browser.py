@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -167,6 +166,3 @@ class Browser:
             self.complaints.append(str(parameters["exceptionDetails"]))
         elif event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] == "error":
             self.complaints.append(parameters["entry"]["text"])
-
-
-Check = Callable[[], bool]
