@@ -111,9 +111,7 @@ def find(path: Path | None, start: Path) -> Path:
     for folder in (start, *start.resolve().parents):
         if (folder / FILE_NAME).is_file():
             return (folder / FILE_NAME).resolve()
-    raise UsageError(
-        f"no {FILE_NAME} here or in a folder above; write one (docs/fleet-file.md) or name a file"
-    )
+    raise UsageError(f"no {FILE_NAME} here or in a folder above; `slackwater init` writes one")
 
 
 def load(path: Path) -> FleetFile:
