@@ -25,6 +25,7 @@ LAYERS = [
     {"workers"},
     {"dashboard"},
     {"recording"},
+    {"running"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

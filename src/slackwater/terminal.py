@@ -29,6 +29,11 @@ def write_json(path: Path | None, value: Any) -> None:
         path.write_text(json.dumps(value, indent=1) + "\n")
 
 
+def write_line(line: str) -> None:
+    """As it is, however long: it may be copied."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def make_folder(folder: Path | None) -> None:
     """Before anything is measured, so that no result is lost for want of a place."""
     try:

@@ -33,6 +33,7 @@ from slackwater.engines.spark.members import (
     query_spec,
     query_status,
 )
+from slackwater.engines.spark.pauses import Pauses
 from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.quality_fleet import FleetQuality
 from slackwater.engines.spark.quality_loop import QualityLoop, QualitySettings
@@ -112,9 +113,9 @@ class Fleet:
         self.gate_kind, self.gate_reason = choose_gate(spark, gate)
         self._members: dict[str, Member] = {}
         self._closing = threading.Event()
-        self._pausing = threading.Lock()  # a query that is being paused does not go on meanwhile
         held = self.gate_kind if self._gated else "none"
         self._launcher = Launcher(self._members, held, starts_at_once, self._ask_controller)
+        self._pauses = Pauses(self._members, self._launcher)
         self.planners: list[Planner] = []  # of approximate queries
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
@@ -392,20 +393,11 @@ class Fleet:
 
     def pause(self, name: str) -> None:
         """Stop a query until :meth:`resume`; it goes on from its checkpoint then."""
-        member = self._started(name)
-        with self._pausing:
-            member.paused = member.by_hand = True
-            if member.query is not None:
-                member.query.stop()
+        self._pauses.pause(name)
 
     def resume(self, name: str) -> None:
         """Let a query go on that was paused."""
-        member = self._started(name)
-        with self._pausing:
-            if member.paused:
-                member.paused = member.by_hand = False
-                member.ready.clear()
-                self._launcher.relaunch(member)
+        self._pauses.resume(name)
 
     @property
     def controller_pid(self) -> int | None:
@@ -520,12 +512,6 @@ class Fleet:
             if name in self._members and (entry["phase"] != "idle" or entry["admissions"]):
                 self._members[name].ready.set()
         return known, answer["open"]
-
-    def _started(self, name: str) -> Member:
-        member = self._members.get(name)
-        if member is None or member.writer is None:
-            raise UsageError(f"the fleet has started no query named {name!r}")
-        return member
 
     def _notes(self) -> dict[str, Any]:
         runs = {name: run for run, name in list(self._events.named.items())}
