@@ -117,6 +117,24 @@ def test_queues_are_what_was_written_and_not_taken_in() -> None:
     assert found["queue-size"] == {"map": 30, "sink": 5}
 
 
+def test_copies_share_what_is_written_to_all_of_them() -> None:
+    """Ten of forty are still queued; the copy that took three quarters has that share of them."""
+    operators = (
+        Operator("s0", "q", downstream=("a0", "a1"), source=True, vertex="s"),
+        Operator("s1", "q", downstream=("a0", "a1"), source=True, vertex="s"),
+        Operator("a0", "q", vertex="a"),
+        Operator("a1", "q", downstream=("b1",), vertex="a"),
+        Operator("b1", "q", vertex="b"),
+    )
+    counts = {
+        "tuples-out": {"s0": 30.0, "s1": 10.0, "a1": 5.0},
+        "tuples-in": {"a0": 22.5, "a1": 7.5, "b1": 5.0},
+    }
+    provider = MetricProvider("e", counts, ["queue-size"])
+    found = provider.update(Reading(0.0, operators, counts))["queue-size"]
+    assert found == {"a0": 7.5, "a1": 2.5, "b1": 0.0}
+
+
 def test_an_engine_started_anew_gives_no_negative_rate() -> None:
     provider = MetricProvider("e", ["tuples-in"], ["input-rate"])
     provider.update(reading(0, tuples_in={"map": 1000}))

@@ -24,6 +24,7 @@ class Operator:
     threads: tuple[Thread, ...] = ()  # none: it does not run, or not on this machine
     helper: bool = False  # works for a query but has no tuples of its own
     source: bool = False  # reads from outside the query
+    vertex: str = ""  # the same for all copies of an operator, which share its input
 
 
 @dataclass(frozen=True, slots=True)

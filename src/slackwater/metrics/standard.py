@@ -1,7 +1,7 @@
 """The metrics that policies ask for, and how they follow from what engines count."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar
 
 from slackwater.core.entities import Reading, Values
@@ -54,18 +54,29 @@ class CpuShare(_Rate):
 
 
 class Arrivals(Metric):
-    """Tuples that its upstream operators have written for an operator so far."""
+    """Tuples that its upstream operators have written for an operator so far.
+
+    Where these write to several copies of it, engines do not tell how many went to which: each copy
+    is taken to have had its share of what all of them have taken in. The queues of all copies
+    together are exact then.
+    """
 
     name = "arrivals"
-    needs: ClassVar = ("tuples-out",)
+    needs: ClassVar = ("tuples-out", "tuples-in")
 
     def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
-        written = inputs["tuples-out"]
-        return {
-            name: sum(written[each] for each in upstream)
-            for name, upstream in reading.upstream().items()
-            if upstream and all(each in written for each in upstream)
-        }
+        written, taken = inputs["tuples-out"], inputs["tuples-in"]
+        vertices = {operator.name: operator.vertex for operator in reading.operators}
+        found: dict[str, float] = defaultdict(float)
+        untold = set()
+        for operator in reading.operators:
+            for copies in _copies(operator.downstream, vertices):
+                if operator.name in written:
+                    for name, share in _shares(copies, taken).items():
+                        found[name] += written[operator.name] * share
+                else:
+                    untold.update(copies)
+        return {name: arrived for name, arrived in found.items() if name not in untold}
 
 
 class QueueFromCounts(Metric):
@@ -121,8 +132,10 @@ class HeadWait(Metric):
     def _came_s(self, name: str, arrived: float, taken: float, now_s: float) -> float:
         """When the tuple after ``taken`` came; now if it has not."""
         seen = self._seen[name]
-        if seen and arrived < seen[-1][1]:  # started anew
+        if seen and arrived < seen[0][1]:  # started anew
             seen.clear()
+        elif seen:  # shares of copies are estimates and may shift a little
+            arrived = max(arrived, seen[-1][1])
         seen.append((now_s, arrived))
         while len(seen) > 1 and seen[1][1] <= taken:
             seen.popleft()
@@ -279,6 +292,31 @@ def standard_metrics() -> list[Metric]:
         PathCost(),
         OutputRate(),
     ]
+
+
+def _copies(names: Iterable[str], vertices: Mapping[str, str]) -> Iterable[list[str]]:
+    """Those of one operator together.
+
+    >>> list(_copies(["a0", "b", "a1"], {"a0": "a", "a1": "a", "b": ""}))
+    [['a0', 'a1'], ['b']]
+    """
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if name in vertices:
+            found.setdefault(vertices[name] or name, []).append(name)
+    return found.values()
+
+
+def _shares(copies: list[str], taken: Values) -> dict[str, float]:
+    """Of each copy in what all of them have taken in; even while that is nothing.
+
+    >>> _shares(["a", "b"], {"a": 30, "b": 10}), _shares(["a", "b"], {})
+    ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
+    """
+    total = sum(taken.get(name, 0.0) for name in copies)
+    if not total:
+        return dict.fromkeys(copies, 1 / len(copies))
+    return {name: taken.get(name, 0.0) / total for name in copies}
 
 
 def _ratio(above: float, below: float) -> float | None:

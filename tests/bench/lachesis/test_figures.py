@@ -107,7 +107,7 @@ def test_an_application_tallies_rows_and_when_they_were_done(tmp_path: Path) -> 
             durationMs={"triggerExecution": took_ms},
         )
         tally.onQueryProgress(SimpleNamespace(progress=progress))  # type: ignore[arg-type]
-    found = tallied(tmp_path / "tally.json")
+    found = tallied([tmp_path / "tally.json"])
     assert found["out"] == 50
     assert found["latency"] == pytest.approx(10 * 0.5 + 40 * 2.0)
-    assert tallied(tmp_path / "nothing.json")["out"] == 0
+    assert tallied([tmp_path / "nothing.json"])["out"] == 0

@@ -46,6 +46,6 @@ def test_on_flink() -> None:
 
 
 @pytest.mark.spark
-def test_on_spark() -> None:
-    result = run(engine="spark", arms=("queue-size", "os"), rate=50.0, queries=2)
+def test_on_spark_with_an_application_for_each_query() -> None:
+    result = run(engine="spark", arms=("queue-size", "os"), rate=50.0, queries=2, apart=True)
     check(result, "spark", ["queue-size", "os"])

@@ -40,6 +40,12 @@ def lachesis(
     settle: Annotated[float, typer.Option(help="Of these, until it counts.")] = 6.0,
     rounds: Annotated[int, typer.Option(min=1, help="Arms take turns in each.")] = 3,
     warmup: Annotated[float, typer.Option(min=0, help="Before the first round.")] = 15.0,
+    nodes: Annotated[
+        int, typer.Option(min=1, max=2, help="2: a CPU, a network and a middleware for each.")
+    ] = 1,
+    apart: Annotated[
+        bool, typer.Option(help="Every query of Spark in an application of its own.")
+    ] = False,
     flink_conf: Annotated[
         list[str] | None, typer.Option(help="Of Flink, key=value; may be repeated.")
     ] = None,
@@ -68,6 +74,8 @@ def lachesis(
         translator=translator,
         translator_parameters=_options(option or []),
         flink_conf={key: str(value) for key, value in _options(flink_conf or []).items()},
+        nodes=nodes,
+        apart=apart,
         scale=scale,
         period_s=period,
         slice_s=slice_s,

@@ -6,16 +6,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from slackwater.bench.lachesis.sampling import Onlooker, watch
 from slackwater.bench.lachesis.settings import OS, LachesisSettings
-from slackwater.bench.lachesis.started import Section, engines
+from slackwater.bench.lachesis.started import Section, Started, engines
 from slackwater.core.errors import EngineError
+from slackwater.engines.flink import Host
 
 Show = Callable[[str], None]
 
@@ -25,22 +26,21 @@ def compare(
 ) -> dict[str, Any]:
     """Every arm in every round; every second round goes backwards, so that drift cancels out."""
     result: dict[str, Any] = {"settings": asdict(settings), "runs": []}
-    with tempfile.TemporaryDirectory() as folder:
-        tally = Path(folder) / "tally.json"
-        settings = replace(settings, tally=str(tally))
-        with engines(settings, show) as sections:
-            onlookers = [
-                Onlooker(name, section, tally if name == "spark" else None)
-                for name, section in sections.items()
-            ]
-            show("warming up")
-            watch(onlookers, settings.warmup_s, settings.warmup_s)
-            for number in range(settings.rounds):
-                arms = settings.arms if number % 2 == 0 else settings.arms[::-1]
-                for arm in arms:
-                    show(f"round {number + 1} of {settings.rounds}: {arm}")
-                    result["runs"].append(_slice(settings, arm, number, sections, onlookers))
-                    keep(result)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        engines(settings, Path(folder), show) as started,
+    ):
+        onlookers = [
+            Onlooker(name, engine.sections, engine.tallies) for name, engine in started.items()
+        ]
+        show("warming up")
+        watch(onlookers, settings.warmup_s, settings.warmup_s)
+        for number in range(settings.rounds):
+            arms = settings.arms if number % 2 == 0 else settings.arms[::-1]
+            for arm in arms:
+                show(f"round {number + 1} of {settings.rounds}: {arm}")
+                result["runs"].append(_slice(settings, arm, number, started, onlookers))
+                keep(result)
     return result
 
 
@@ -48,22 +48,44 @@ def _slice(
     settings: LachesisSettings,
     arm: str,
     number: int,
-    sections: dict[str, Section],
+    started: dict[str, Started],
     onlookers: list[Onlooker],
 ) -> dict[str, Any]:
-    with _middleware(settings, arm, sections) as status:
+    sections = {
+        label: section for each in started.values() for label, section in each.sections.items()
+    }
+    hosts = dict.fromkeys(host for each in started.values() for host in each.hosts)
+    with ExitStack() as stack:
+        statuses = [
+            stack.enter_context(_middleware(settings, arm, sections, host)) for host in hosts
+        ]
         watch(onlookers, settings.slice_s, settings.settle_s)
     return {
         "arm": arm,
         "round": number,
         "engines": {onlooker.name: onlooker.samples.result() for onlooker in onlookers},
-        "middleware": status,
+        "middleware": together(statuses),
     }
+
+
+def together(statuses: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of the middleware on the first node, with the CPU time and messages of all.
+
+    >>> together([{"cpu_share": 0.25, "said": ["a"]}, {"cpu_share": 0.5, "said": []}])
+    {'cpu_share': 0.75, 'said': ['a']}
+    >>> together([{}])
+    {}
+    """
+    found = dict(statuses[0])
+    if found:
+        found["cpu_share"] = sum(status["cpu_share"] for status in statuses)
+        found["said"] = [line for status in statuses for line in status["said"]]
+    return found
 
 
 @contextmanager
 def _middleware(
-    settings: LachesisSettings, arm: str, sections: dict[str, Section]
+    settings: LachesisSettings, arm: str, sections: dict[str, Section], host: Host
 ) -> Iterator[dict[str, Any]]:
     """The middleware as users run it, a process of its own; ``status`` is filled at the end."""
     status: dict[str, Any] = {}
@@ -72,9 +94,11 @@ def _middleware(
         return
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / "middleware.toml", Path(folder) / "status.json"
-        file.write_text(configuration(settings, arm, sections))
+        name = f"bench-{os.getpid()}-{host.address.replace('.', '-')}"
+        file.write_text(configuration(settings, arm, sections, name))
+        own = [sys.executable, "-m", "slackwater.cli", "middleware", str(file), "--json", str(out)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "slackwater.cli", "middleware", str(file), "--json", str(out)],
+            [*host.prefix, *own],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -94,16 +118,18 @@ def _middleware(
         status["said"] = [line for line in said.splitlines() if line.strip()]
 
 
-def configuration(settings: LachesisSettings, arm: str, sections: dict[str, Section]) -> str:
+def configuration(
+    settings: LachesisSettings, arm: str, sections: dict[str, Section], name: str = "bench"
+) -> str:
     """The middleware's file for an arm.
 
     >>> text = configuration(LachesisSettings(), "fcfs", {"f": {"driver": "flink", "rest": "x"}})
     >>> print(text.splitlines()[2])
     driver = "flink"
     """
-    lines = [f'name = "bench-{os.getpid()}"']
-    for name, section in sections.items():
-        lines += [f"[engines.{name}]", *(f"{k} = {json.dumps(v)}" for k, v in section.items())]
+    lines = [f"name = {json.dumps(name)}"]
+    for label, section in sections.items():
+        lines += [f"[engines.{label}]", *(f"{k} = {json.dumps(v)}" for k, v in section.items())]
     parameters = ", ".join(
         f"{key} = {json.dumps(value)}" for key, value in settings.translator_parameters.items()
     )

@@ -2,6 +2,8 @@
 
 import json
 import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import pstdev
@@ -10,6 +12,7 @@ from typing import Any
 from slackwater.core.entities import Reading, Values
 from slackwater.core.errors import EngineError
 from slackwater.engines import outside
+from slackwater.engines.outside import Driver
 from slackwater.metrics import MetricProvider
 
 LOOK_EVERY_S = 0.5
@@ -50,23 +53,26 @@ class Samples:
 
 
 class Onlooker:
-    """Looks at one engine through a driver of its own.
+    """Looks at one engine through drivers of its own.
 
     Parameters
     ----------
-    name, section
-        Of the engine, as in the middleware's file.
-    tally
-        Where the engine itself writes rows and latencies of its queries; otherwise both come from
-        the counters of its operators.
+    name
+        Of the engine.
+    sections
+        What the middleware's file says of each of its processes.
+    tallies
+        Where these write rows and latencies of their queries; without, both come from the counters
+        of the operators.
     """
 
-    def __init__(self, name: str, section: dict[str, Any], tally: Path | None = None) -> None:
-        parameters = {key: value for key, value in section.items() if key != "driver"}
+    def __init__(
+        self, name: str, sections: dict[str, dict[str, Any]], tallies: Sequence[Path] = ()
+    ) -> None:
         self.name = name
-        self.driver = outside.load(section["driver"], label=name, **parameters)
-        self._provider = MetricProvider(name, self.driver.provides, METRICS)
-        self._tally = tally
+        self._drivers = [_driver(label, **section) for label, section in sections.items()]
+        self._provider = MetricProvider(name, self._drivers[0].provides, METRICS)
+        self._tallies = tallies
         self._before: dict[str, float] = {}
         self.samples = Samples()
 
@@ -76,7 +82,7 @@ class Onlooker:
     def look(self, counts: bool) -> None:
         """Take a sample; where it does not count yet, only follow the counters."""
         try:
-            reading = self.driver.read(time.time())
+            reading = merged([driver.read(time.time()) for driver in self._drivers])
         except EngineError:
             return
         values = self._provider.update(reading)
@@ -89,7 +95,7 @@ class Onlooker:
         samples.queued.append(sum(sizes))
         samples.oldest_s.append(max(values["head-age"].values()))
         samples.sizes += sizes
-        counters = rows_of(reading) if self._tally is None else tallied(self._tally)
+        counters = tallied(self._tallies) if self._tallies else rows_of(reading)
         counters["cpu"] = sum(reading.metrics["cpu-time"].values())
         if samples.first_s is None:
             samples.first_s, samples.begun, self._before = reading.at_s, counters, counters
@@ -97,6 +103,20 @@ class Onlooker:
         if latency_s is not None:
             samples.latency_s.append(latency_s)
         samples.last_s, samples.ended, self._before = reading.at_s, counters, counters
+
+
+def _driver(label: str, driver: str, **parameters: Any) -> Driver:
+    return outside.load(driver, label=label, **parameters)
+
+
+def merged(readings: Sequence[Reading]) -> Reading:
+    """Of several processes whose operators have names of their own."""
+    metrics: dict[str, Values] = {}
+    for reading in readings:
+        for metric, values in reading.metrics.items():
+            metrics[metric] = {**metrics.get(metric, {}), **values}
+    operators = tuple(operator for reading in readings for operator in reading.operators)
+    return Reading(readings[-1].at_s, operators, metrics)
 
 
 def latency(
@@ -134,14 +154,15 @@ def rows_of(reading: Reading) -> dict[str, float]:
     return found
 
 
-def tallied(path: Path) -> dict[str, float]:
-    """The same from an application that keeps count itself."""
-    try:
-        sums = json.loads(path.read_text())
-    except (OSError, ValueError):
-        sums = {}
-    rows = sum(each[0] for each in sums.values())
-    return {"in": rows, "out": rows, "latency": sum(each[1] for each in sums.values())}
+def tallied(paths: Iterable[Path]) -> dict[str, float]:
+    """The same from applications that keep count themselves."""
+    rows = latency_s = 0.0
+    for path in paths:
+        with suppress(OSError, ValueError):  # nothing has ended yet
+            for done, waited_s in json.loads(path.read_text()).values():
+                rows += done
+                latency_s += waited_s
+    return {"in": rows, "out": rows, "latency": latency_s}
 
 
 def watch(onlookers: list[Onlooker], slice_s: float, settle_s: float) -> None:

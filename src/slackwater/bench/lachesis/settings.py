@@ -33,7 +33,8 @@ class LachesisSettings:
     warmup_s: float = 15.0
     seed: int = 1
     flink_conf: dict[str, str] = field(default_factory=dict)  # Flink's, beyond our own
-    tally: str = ""  # where Spark's application writes what its queries have done
+    nodes: int = 1  # of Flink; every query has a copy of each operator on each
+    apart: bool = False  # every query of Spark in an application of its own
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -42,6 +43,10 @@ class LachesisSettings:
             raise UsageError(f"--workload takes {', '.join(WORKLOADS)}, not {self.workload!r}")
         if self.settle_s >= self.slice_s:
             raise UsageError("--settle must be shorter than --slice")
+        if self.nodes not in (1, 2) or (self.nodes == 2 and self.engine != "flink"):
+            raise UsageError("--nodes takes 1, or 2 on Flink")
+        if self.apart and self.engine == "flink":
+            raise UsageError("--apart is for Spark")
         if self.blocking and self.engine != "spark":
             raise UsageError("--blocking is for Spark: Flink's SQL has no function that blocks")
 

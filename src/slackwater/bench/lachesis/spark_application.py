@@ -1,7 +1,7 @@
 """The Spark application of a run: stock settings, its web port open, queries as fast as they can.
 
-Reads the run's settings from the first line of its standard input, prints its port, and ends when
-that input is closed.
+Reads the run's settings and which queries are its own from the first line of its standard input,
+prints its port, and ends when that input is closed.
 """
 
 import json
@@ -91,12 +91,12 @@ def query(settings: LachesisSettings, number: int, rows: DataFrame) -> tuple[str
 
 
 def main() -> None:
-    settings = LachesisSettings(**json.loads(sys.stdin.readline()))
+    wanted = json.loads(sys.stdin.readline())
+    settings = LachesisSettings(**wanted["settings"])
     spark = session("lachesis", "local[2]", profile="large", conf=CONF)
     spark.sparkContext.setLogLevel("OFF")
-    if settings.tally:
-        spark.streams.addListener(Tally(Path(settings.tally)))
-    for number in range(settings.queries):
+    spark.streams.addListener(Tally(Path(wanted["tally"])))
+    for number in wanted["numbers"]:
         rate = spark.readStream.format("rate").option("numPartitions", 2)
         rows = rate.option("rowsPerSecond", settings.rate_of(number)).load()
         name, results = query(settings, number, rows.select(F.col("value").alias("id")))

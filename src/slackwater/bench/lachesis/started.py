@@ -3,50 +3,82 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from slackwater.bench.lachesis.settings import LachesisSettings
 from slackwater.core.errors import EngineError
-from slackwater.engines.flink import LocalFlink, SqlClient
+from slackwater.engines.flink import Host, LocalFlink, SqlClient, two_nodes
 from slackwater.workloads.flink import choose
 
-Section = dict[str, Any]  # of an engine, as the middleware's file has it
+Section = dict[str, Any]  # as the middleware's file has it
+
+
+@dataclass(frozen=True)
+class Started:
+    """An engine: one process that the middleware knows, or several."""
+
+    sections: dict[str, Section]  # by the label of each
+    tallies: tuple[Path, ...] = ()  # where applications write what their queries have done
+    hosts: tuple[Host, ...] = (Host(),)
 
 
 @contextmanager
 def engines(
-    settings: LachesisSettings, show: Callable[[str], None]
-) -> Iterator[dict[str, Section]]:
+    settings: LachesisSettings, folder: Path, show: Callable[[str], None]
+) -> Iterator[dict[str, Started]]:
     """The engines that a run needs, by name."""
     with ExitStack() as stack:
         found = {}
         if settings.engine in ("flink", "both"):
             found["flink"] = stack.enter_context(_flink(settings, show))
         if settings.engine in ("spark", "both"):
-            found["spark"] = stack.enter_context(_spark(settings, show))
+            found["spark"] = stack.enter_context(_spark(settings, folder, show))
         yield found
 
 
 @contextmanager
-def _flink(settings: LachesisSettings, show: Callable[[str], None]) -> Iterator[Section]:
+def _flink(settings: LachesisSettings, show: Callable[[str], None]) -> Iterator[Started]:
     show("starting Flink")
-    with LocalFlink(slots=settings.queries, conf=settings.flink_conf) as flink:
+    with ExitStack() as stack:
+        hosts = stack.enter_context(two_nodes()) if settings.nodes == 2 else (Host(),)
+        flink = stack.enter_context(
+            LocalFlink(slots=settings.queries, conf=settings.flink_conf, hosts=hosts)
+        )
         with SqlClient(flink.rest) as client:
             for number in range(settings.queries):
                 show(f"submitting query {number + 1} of {settings.queries} to Flink")
                 name, statements = choose(settings.workload)(
                     number, settings.rate_of(number), settings.seed, settings.work
                 )
-                client.submit(name, statements)
-        yield {"driver": "flink", "rest": flink.rest, "prometheus": flink.prometheus}
+                client.submit(name, statements, {"parallelism.default": str(settings.nodes)})
+        section = {"driver": "flink", "rest": flink.rest, "prometheus": flink.prometheus}
+        yield Started({"flink": section}, hosts=hosts)
 
 
 @contextmanager
-def _spark(settings: LachesisSettings, show: Callable[[str], None]) -> Iterator[Section]:
-    show("starting Spark")
+def _spark(
+    settings: LachesisSettings, folder: Path, show: Callable[[str], None]
+) -> Iterator[Started]:
+    every = range(settings.queries)
+    groups = [(number,) for number in every] if settings.apart else [tuple(every)]
+    labels = [f"spark-{number}" for number in every] if settings.apart else ["spark"]
+    tallies = tuple(folder / f"{label}.json" for label in labels)
+    with ExitStack() as stack:
+        sections = {}
+        for label, numbers, tally in zip(labels, groups, tallies, strict=True):
+            show(f"starting {label}")
+            sections[label] = stack.enter_context(_application(settings, numbers, tally))
+        yield Started(sections, tallies)
+
+
+@contextmanager
+def _application(
+    settings: LachesisSettings, numbers: Sequence[int], tally: Path
+) -> Iterator[Section]:
     process = subprocess.Popen(
         [sys.executable, "-m", "slackwater.bench.lachesis.spark_application"],
         stdin=subprocess.PIPE,
@@ -57,12 +89,14 @@ def _spark(settings: LachesisSettings, show: Callable[[str], None]) -> Iterator[
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(json.dumps(asdict(settings)) + "\n")
+        wanted = {"settings": asdict(settings), "numbers": numbers, "tally": str(tally)}
+        process.stdin.write(json.dumps(wanted) + "\n")
         process.stdin.flush()
         line = process.stdout.readline()
         if not line:
             raise EngineError("Spark did not start its queries")
-        yield {"driver": "spark", "rest": f"http://127.0.0.1:{json.loads(line)['port']}"}
+        rest = f"http://127.0.0.1:{json.loads(line)['port']}"
+        yield {"driver": "spark", "rest": rest, "whole": settings.apart}
     finally:
         process.stdin.close()
         try:

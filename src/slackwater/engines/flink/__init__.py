@@ -4,6 +4,7 @@ The driver that schedules any Flink is ``slackwater.engines.outside.flink``.
 """
 
 from slackwater.engines.flink.cluster import LocalFlink, find_flink
+from slackwater.engines.flink.hosts import Host, two_nodes
 from slackwater.engines.flink.sql import SqlClient
 
-__all__ = ["LocalFlink", "SqlClient", "find_flink"]
+__all__ = ["Host", "LocalFlink", "SqlClient", "find_flink", "two_nodes"]

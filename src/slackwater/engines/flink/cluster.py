@@ -1,4 +1,4 @@
-"""A JobManager and a TaskManager on loopback, from the jars of ``apache-flink-libraries``."""
+"""A JobManager and TaskManagers, on loopback by default, from ``apache-flink-libraries``."""
 
 import os
 import socket
@@ -6,12 +6,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from slackwater.core.errors import EngineError, UsageError
+from slackwater.engines.flink.hosts import Host
 from slackwater.engines.outside.http import Endpoint
 
 START_LIMIT_S = 120.0
@@ -83,31 +84,38 @@ class LocalFlink:
     Parameters
     ----------
     slots
-        Jobs of parallelism one that fit.
+        Jobs of parallelism one that fit on each host.
     conf
         Flink's configuration, beyond or instead of ours.
     home
         See :func:`find_flink`.
+    hosts
+        With a TaskManager each; the JobManager runs on the first.
     """
 
     def __init__(
-        self, slots: int = 40, conf: Mapping[str, str] | None = None, home: Path | None = None
+        self,
+        slots: int = 40,
+        conf: Mapping[str, str] | None = None,
+        home: Path | None = None,
+        hosts: Sequence[Host] = (Host(),),
     ) -> None:
         self.home = find_flink() if home is None else home
+        self._hosts = hosts
         self._folder = tempfile.TemporaryDirectory(prefix="slackwater-flink-")
         rest, rpc, reporter = _free_ports(3)
-        self.rest = f"http://127.0.0.1:{rest}"
-        self.prometheus = f"http://127.0.0.1:{reporter}"
+        first = hosts[0].address
+        self.rest = f"http://{first}:{rest}"
+        self.prometheus = [f"http://{host.address}:{reporter}" for host in hosts]
         self._conf = {
-            "jobmanager.rpc.address": "127.0.0.1",
+            "jobmanager.rpc.address": first,
             "jobmanager.rpc.port": str(rpc),
-            "jobmanager.bind-host": "127.0.0.1",
-            "taskmanager.bind-host": "127.0.0.1",
-            "taskmanager.host": "127.0.0.1",
+            "jobmanager.bind-host": first,
             "taskmanager.numberOfTaskSlots": str(slots),
-            "rest.address": "127.0.0.1",
-            "rest.bind-address": "127.0.0.1",
+            "rest.address": first,
+            "rest.bind-address": first,
             "rest.port": str(rest),
+            "taskmanager.load-balance.mode": "SLOTS",  # copies of a job on different hosts
             "metrics.fetcher.update-interval": "1000",
             "metrics.reporter.prom.factory.class": (
                 "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
@@ -131,8 +139,9 @@ class LocalFlink:
     def __enter__(self) -> Self:
         lines = "".join(f"{key}: {value}\n" for key, value in self._conf.items())
         (self.folder / "config.yaml").write_text(lines)
-        self._start(_JOB_MANAGER, "job-manager", "-Xmx512m")
-        self.start_task_manager()
+        self._start(_JOB_MANAGER, "job-manager", self._hosts[0], ["-Xmx512m"])
+        for number in range(len(self._hosts)):
+            self.start_task_manager(number)
         return self
 
     def __exit__(
@@ -148,13 +157,24 @@ class LocalFlink:
             log.close()
         self._folder.cleanup()
 
-    def start_task_manager(self) -> None:
+    def start_task_manager(self, number: int = 0) -> None:
         """The first time, and again after :meth:`stop_task_manager`."""
-        reporter = f"-Dmetrics.reporter.prom.port={self._reporter_port}"
-        self._start(_TASK_MANAGER, "task-manager", "-Xmx1152m", "-Xms1152m", after=[reporter])
+        host = self._hosts[number]
+        own = {
+            "taskmanager.host": host.address,
+            "taskmanager.bind-host": host.address,
+            "metrics.reporter.prom.port": self._reporter_port,
+        }
+        self._start(
+            _TASK_MANAGER,
+            f"task-manager-{number}",
+            host,
+            ["-Xmx1152m", "-Xms1152m"],
+            [f"-D{key}={value}" for key, value in own.items()],
+        )
         endpoint = Endpoint(self.rest)
         until_s = time.monotonic() + START_LIMIT_S
-        while not self._ready(endpoint):
+        while not self._ready(endpoint, number + 1):
             if time.monotonic() > until_s or any(p.poll() is not None for p in self._processes):
                 raise EngineError(f"Flink did not start: {self._last_words()}")
             time.sleep(0.1)
@@ -166,14 +186,16 @@ class LocalFlink:
         process.kill()
         process.wait()
 
-    def _start(self, main: str, name: str, *options: str, after: list[str] | None = None) -> None:
+    def _start(
+        self, main: str, name: str, host: Host, options: list[str], after: Sequence[str] = ()
+    ) -> None:
         log = (self.folder / f"{name}.log").open("ab")
         command = java(*options, classpath=f"{self.home}/lib/*", main=main)
         environment = {**os.environ, "FLINK_PLUGINS_DIR": str(self.home / "plugins")}
         self._logs.append(log)
         self._processes.append(
             subprocess.Popen(
-                [*command, "--configDir", str(self.folder), *(after or [])],
+                [*host.prefix, *command, "--configDir", str(self.folder), *after],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -182,9 +204,9 @@ class LocalFlink:
             )
         )
 
-    def _ready(self, endpoint: Endpoint) -> bool:
+    def _ready(self, endpoint: Endpoint, managers: int) -> bool:
         try:
-            return bool(endpoint.json("/overview")["taskmanagers"])
+            return bool(endpoint.json("/overview")["taskmanagers"] >= managers)
         except (EngineError, KeyError):
             return False
 

@@ -31,7 +31,7 @@ class Subtask:
     of: int
     started_ms: int
     manager: str  # the TaskManager that runs it
-    downstream: tuple[str, ...]  # vertices
+    downstream: tuple[tuple[str, str], ...]  # vertices, and how tuples get there
     source: bool
 
     @property
@@ -43,6 +43,10 @@ class Subtask:
     def thread(self) -> str:
         """How its thread's name begins; an attempt's number follows."""
         return f"{self.vertex_name} ({self.index + 1}/{self.of})#"
+
+    def writes_to(self, other: "Subtask", ship: str) -> bool:
+        """Whether any of its tuples reach that copy of a vertex downstream."""
+        return ship != "FORWARD" or self.of != other.of or self.index == other.index
 
 
 def operator_name(query: str, vertex: str, index: int) -> str:
@@ -82,19 +86,23 @@ class Flink(Driver):
     def _read(self, now_s: float) -> Reading:
         subtasks = list(self._subtasks())
         threads = self._threads(subtasks)
-        names: dict[tuple[str, str], list[str]] = defaultdict(list)
+        copies: dict[tuple[str, str], list[Subtask]] = defaultdict(list)
         for subtask in subtasks:
-            names[subtask.job, subtask.vertex].append(subtask.name)
+            copies[subtask.job, subtask.vertex].append(subtask)
         operators = tuple(
             Operator(
                 name=subtask.name,
                 query=subtask.query,
                 logical=(subtask.vertex_name,),
                 downstream=tuple(
-                    name for vertex in subtask.downstream for name in names[subtask.job, vertex]
+                    each.name
+                    for vertex, ship in subtask.downstream
+                    for each in copies[subtask.job, vertex]
+                    if subtask.writes_to(each, ship)
                 ),
                 threads=threads.get(subtask.name, ()),
                 source=subtask.source,
+                vertex=f"{subtask.job}/{subtask.vertex}",
             )
             for subtask in subtasks
         )
@@ -130,10 +138,10 @@ class Flink(Driver):
     def _subtasks_of(self, job: str, query: str) -> Iterator[Subtask]:
         plan = self._rest.json(f"/jobs/{job}/plan")["plan"]
         nodes = plan["nodes"]
-        downstream: dict[str, list[str]] = defaultdict(list)
+        downstream: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for node in nodes:
             for before in node.get("inputs", ()):
-                downstream[before["id"]].append(node["id"])
+                downstream[before["id"]].append((node["id"], before.get("ship_strategy", "")))
         sources = {node["id"] for node in nodes if not node.get("inputs")}
         for vertex in self._rest.json(f"/jobs/{job}")["vertices"]:
             detail = self._rest.json(f"/jobs/{job}/vertices/{vertex['id']}")

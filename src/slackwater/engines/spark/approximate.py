@@ -73,7 +73,7 @@ def _query(
 ) -> DataFrame:
     seen = rows.observe(
         f"{name}.input",
-        F.count(F.lit(1)).alias("rows"),
+        F.count(f"{SAMPLE}.delay").alias("rows"),  # not pulses
         F.percentile_approx(f"{SAMPLE}.delay", list(LEVELS), F.lit(2000)).alias("delays"),
         F.max(f"{SAMPLE}.delay").alias("largest"),
     )

@@ -19,11 +19,15 @@ from slackwater.sampling.plan import NO_NUMBER, Plan
 SAMPLE = "sample"
 # Of a row: the probability that it was kept, its network delay in seconds, for each window that it
 # can be in how many rows it stands for there (0: it came too late) and how doubtful that is, and
-# the least and the most rows of a window that are usual.
+# the least and the most rows of a window that are usual. Pulses stand for nothing: no delay.
 SAMPLE_TYPE = (
     "struct<rate: double, delay: double, weights: array<double>, doubts: array<double>, "
     "usual: array<double>>"
 )
+# A small sample would let the watermark lag behind: it follows the newest row that Spark sees. So
+# the newest rows of a batch are handed on even if they are not in the sample, as pulses; several,
+# because a query may filter rows before it looks at their time.
+PULSES = 32
 
 
 def new_plan_path() -> str:
@@ -85,7 +89,7 @@ def write_plan(path: Path, plan: Plan) -> None:
 def weigh(
     ledger: Ledger | None, event_us: Ints, arrival_us: Ints, chances: Floats
 ) -> tuple[NDArray[np.intp], Weighed]:
-    """Which rows are in the sample, and what they stand for.
+    """Which rows are handed on, the sample and pulses, and what they stand for.
 
     Without a ledger: all of them, for themselves, with nothing promised.
     """
@@ -101,16 +105,20 @@ def weigh(
         )
     else:
         weighed = ledger.weigh(event_us, arrival_us, chances)
-    return np.flatnonzero(weighed.keep), weighed
+    handed_on = weighed.keep.copy()
+    newest = max(len(event_us) - PULSES, 0)
+    handed_on[np.argpartition(event_us, newest)[newest:] if newest else slice(None)] = True
+    return np.flatnonzero(handed_on), weighed
 
 
 def sample_column(weighed: Weighed, rows: NDArray[np.intp], delays_us: Ints) -> pa.Array:
     """The column ``sample`` of some of the rows."""
+    sampled = weighed.keep[rows]
     return pa.StructArray.from_arrays(
         [
             pa.array(weighed.rates[rows]),
-            pa.array(delays_us / 1e6),
-            _lists(weighed.weights[rows]),
+            pa.array(delays_us / 1e6, mask=~sampled),
+            _lists(weighed.weights[rows] * sampled[:, np.newaxis]),
             _lists(weighed.doubts[rows]),
             _lists(weighed.usual[rows]),
         ],
