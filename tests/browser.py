@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,16 @@ import psutil
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+
+# The pipe is on descriptors 3 and 4, by agreement.
+START = """
+import os, sys
+from fcntl import F_DUPFD, fcntl
+read, write = (fcntl(int(each), F_DUPFD, 10) for each in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
@@ -42,10 +53,8 @@ class Browser:
             f"--user-data-dir={profile}",
             f"--window-size={width},{height}",
         ]
-        # The pipe is on descriptors 3 and 4, by agreement.
-        shell = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'
         self._process = subprocess.Popen(
-            ["sh", "-c", shell, CHROMIUM, *flags, "about:blank"],
+            [sys.executable, "-c", START, f"{theirs_in}", f"{theirs_out}", CHROMIUM, *flags],
             pass_fds=(theirs_in, theirs_out),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

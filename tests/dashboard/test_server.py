@@ -9,8 +9,13 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from slackwater.dashboard.metrics import FleetMetrics
 from slackwater.dashboard.server import Dashboard
+from slackwater.dashboard.watch import Watch
+from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
+from slackwater.engines.spark.link import Link
 from slackwater.engines.spark.supervisor import ControllerProcess
+from slackwater.middleware.control import Control
 from tests.dashboard.asking import ask, events
 from tests.dashboard.conftest import TOKEN
 from tests.dashboard.pretence import PretendFleet
@@ -167,3 +172,36 @@ def test_the_grafana_dashboard_asks_for_metrics_that_exist(
     }
     assert len(asked) > 15
     assert asked <= known
+
+
+def test_workers_of_one_fleet_and_a_middleware(tmp_path: Path) -> None:
+    """A query that has moved counts once: where it runs."""
+    started = [
+        ControllerThread(ControllerSettings(str(tmp_path / f"ads.{name}.sock"), "fcfs"))
+        for name in ("left", "right")
+    ]
+    gates = []
+    for name in ("left", "right"):
+        gates.append(Link(tmp_path / f"ads.{name}.sock", lambda grant: None, lambda held: None))
+        assert gates[-1].wait_held(5)
+    ended = {"q": {"state": "stopped"}}
+    gates[0].send({"op": "notes", "app_name": "ads", "notes": ended})
+    gates[1].send({"op": "notes", "app_name": "ads", "notes": {"q": {}}})
+    gates[1].send({"op": "arrive", "query": "q", "seq": 1})
+    control = Control(tmp_path / "lachesis.sock", lambda message: {"policies": {}})
+    watch = Watch(lambda: sorted(tmp_path.glob("ads.*.sock")), lambda: [control.path])
+    try:
+        eventually(lambda: len(watch.now().status["queries"]) == 2)
+        status = watch.now().status
+        assert [q["worker"] for q in status["queries"]] == ["left", "right"]
+        assert status["middlewares"] == [{"name": "lachesis", "policies": {}}]
+        text = FleetMetrics(watch).text().decode()
+        families = {f.name: f for f in text_string_to_metric_families(text)}
+        (sample,) = families["slackwater_query_state"].samples
+        assert sample.labels["state"] != "stopped"
+        assert len(families["slackwater_controller_up"].samples) == 2
+    finally:
+        watch.close()
+        control.close()
+        for each in (*gates, *started):
+            each.close()

@@ -13,7 +13,7 @@ from slackwater.core.errors import UsageError
 from slackwater.dashboard.access import Guard, Refused
 from slackwater.dashboard.metrics import CONTENT_TYPE, FleetMetrics
 from slackwater.dashboard.page import Page
-from slackwater.dashboard.watch import Watch
+from slackwater.dashboard.watch import Watch, to_json
 
 HOST = "127.0.0.1"
 MOST_STREAMS = 32  # pages that are open at once
@@ -144,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
                 continue
             seen, before, told = picture.number, told, watch.log.last
             if told > before:
-                yield _event("happened", json.dumps(watch.log.since(before)))
+                yield _event("happened", to_json(watch.log.since(before)))
             yield _event("status", picture.text)
 
     # -- acting ---------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send_json({"error": str(refused)}, refused.status)
 
     def _send_json(self, value: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self._send(json.dumps(value).encode(), "application/json", status)
+        self._send(to_json(value).encode(), "application/json", status)
 
     def _send(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
         self._begin(status, kind, len(body))

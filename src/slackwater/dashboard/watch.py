@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -181,8 +182,7 @@ class Watch:
             "middlewares": [_middleware(path) for path in self._middlewares()],
         }
         with self._changed:
-            text = json.dumps(status, separators=(",", ":"))
-            self._picture = Picture(self._picture.number + 1, status, text)
+            self._picture = Picture(self._picture.number + 1, status, to_json(status))
             self._changed.notify_all()
 
     def _take(self, fleet: str, news: wire.Message) -> None:
@@ -201,6 +201,26 @@ class Watch:
 
     def _curve(self, fleet: str, query: str) -> list[float]:
         return [round(latency_s, 3) for latency_s in self._recent.get((fleet, query), ())]
+
+
+def to_json(value: Any) -> str:
+    """As browsers read it: they know no infinity, which is "not known" here.
+
+    >>> to_json({"slack_s": float("inf"), "rows": [1.5]})
+    '{"slack_s":null,"rows":[1.5]}'
+    """
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _without(entry: dict[str, Any], key: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ function connect(changed) {
   const lost = () => { store.live = false; changed(); };
   stream.addEventListener("hello", (event) => {
     store.policies = JSON.parse(event.data).policies;
-    store.decision = []; store.batch = []; store.fresh = [];
+    store.decision = []; store.batch = []; store.fresh = [];  // it is told again from the start
+    byId("log").replaceChildren();
   });
   stream.addEventListener("happened", (event) => {
     for (const entry of JSON.parse(event.data)) {
