@@ -1,5 +1,6 @@
-// Puts the parts together. One drawing for each status; in between only what counts down.
+// Puts the parts together.
 const THEME = "slackwater-theme";
+let drawn = 0;  // 0: nothing yet, 1: the strip's turn, 2: the table's
 
 function draw() {
   byId("connection").className = store.live ? "" : "off";
@@ -8,7 +9,11 @@ function draw() {
   const at = now(), states = store.status.queries.map((query) => query.state);
   const counted = [...new Set(states)].sort().map((state) => states.filter((one) => one === state).length + " " + state);
   say(byId("counts"), states.length + " queries: " + counted.join(", "));
-  drawFleets(); drawTable(at); drawStrip(at); drawLog(); drawKernel();
+  drawFleets(); drawLog(); drawKernel();
+  // The two that cost most take turns; each is drawn once a second.
+  if (drawn !== 1) drawTable(at);
+  if (drawn !== 2) drawStrip(at);
+  drawn = drawn === 1 ? 2 : 1;
   if (!performance.getEntriesByName("drawn").length) performance.mark("drawn");
 }
 

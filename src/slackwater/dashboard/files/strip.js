@@ -37,8 +37,8 @@ function drawStrip(at) {
     paint.fillStyle = colour[kind] || colour.other;
     paint.fillRect(left, place * ROW + (ROW - thick) / 2, Math.max(1.5, Math.min(width, x(to)) - left), thick);
   };
-  for (const one of store.decision) bar(one.fleet + "/" + one.query, one.at_s - one.waited_s, one.at_s, "other", 2);
-  for (const one of store.batch) bar(one.fleet + "/" + one.query, one.start_s, one.end_s, one.stage, 10);
+  for (const one of store.decision) if (one.at_s > at - past) bar(one.fleet + "/" + one.query, one.at_s - one.waited_s, one.at_s, "other", 2);
+  for (const one of store.batch) if (one.end_s > at - past) bar(one.fleet + "/" + one.query, one.start_s, one.end_s, one.stage, 10);
   queries.forEach((query, place) => {
     const key = query.fleet + "/" + query.name;
     if (query.state === "held") bar(key, query.since_s, at, "other", 2);
@@ -66,9 +66,13 @@ function drawGrid(paint, colour, x, at, past, width, height) {
   paint.fillRect(x(at), 0, 1, height - 16);
 }
 
+// Measuring text is slow, and names stay the same.
+const clipped = new Map();
 function clip(paint, text, room) {
-  if (paint.measureText(text).width <= room) return text;
+  const key = room + text;
+  if (clipped.has(key)) return clipped.get(key);
   let kept = text;
-  while (kept.length > 1 && paint.measureText(kept + "…").width > room) kept = kept.slice(0, -1);
-  return kept + "…";
+  while (kept.length > 1 && paint.measureText(kept).width > room) kept = kept.replace(/.…?$/, "…");
+  clipped.set(key, kept);
+  return kept;
 }

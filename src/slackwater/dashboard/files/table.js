@@ -33,6 +33,9 @@ const COLUMNS = [
 const OPTIONAL = ["worker", "accuracy", "shed"];
 const order = { column: null, up: true };
 const rows = new Map();
+const near = new IntersectionObserver((entries) => {
+  for (const entry of entries) entry.target.near = entry.isIntersecting;
+}, { rootMargin: "300px" });
 
 function makeHead() {
   const head = document.querySelector("#queries thead tr");
@@ -82,6 +85,8 @@ function drawTable(at) {
     const row = rows.get(key);
     if (body.children[place] !== row) body.insertBefore(row, body.children[place] || null);
     row.classList.toggle("hidden", wanted !== "" && !(key + " " + query.state).toLowerCase().includes(wanted));
+    if (row.filled && !row.near) return;  // nobody sees it
+    row.filled = true;
     COLUMNS.forEach((column, number) => {
       const cell = row.children[number];
       cell.classList.toggle("hidden", without[number]);
@@ -89,7 +94,7 @@ function drawTable(at) {
     });
     row.children[4].classList.toggle("bad", query.slack_s !== null && query.slack_s < since(at));
   });
-  for (const [key, row] of rows) if (!seen.has(key)) { row.remove(); rows.delete(key); }
+  for (const [key, row] of rows) if (!seen.has(key)) { near.unobserve(row); row.remove(); rows.delete(key); }
 }
 
 function makeRow() {
@@ -99,6 +104,7 @@ function makeRow() {
     if (column.label && column.label !== "state" && column.kind !== "name") cell.dataset.label = column.label;
     row.append(cell);
   }
+  near.observe(row);
   return row;
 }
 
