@@ -3,7 +3,8 @@
 import logging
 import os
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -28,6 +29,22 @@ app = typer.Typer(
 app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(simulate, name="simulate", no_args_is_help=True)
 app.add_typer(running)
+
+
+Page = Annotated[bool, typer.Option("--dashboard", help="Also serve the live page on 127.0.0.1.")]
+
+
+@contextmanager
+def _page(wanted: bool, fleets: list[str], port: int) -> Iterator[None]:
+    """The page beside a fleet, as long as that runs."""
+    if not wanted:
+        yield
+        return
+    from slackwater.dashboard import command
+
+    with command.DashboardProcess(fleets, port) as page:
+        write_line(command.invitation(page.url, console.is_terminal))
+        yield
 
 
 def _version(wanted: bool) -> None:
@@ -67,9 +84,7 @@ def run(
     master: Annotated[str | None, typer.Option(help="Spark master instead of the file's.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but hold nothing.")] = False,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
-    dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Also serve the live page on 127.0.0.1.")
-    ] = False,
+    dashboard: Page = False,
     port: Port = DASHBOARD_PORT,
 ) -> None:
     """Run the queries of a fleet file and show them live. Ctrl-C stops cleanly.
@@ -89,14 +104,7 @@ def run(
             update={"spark": fleet.spark.model_copy(update={"master": master})}
         )
     launch = Launch(fleet, path.parent, dry_run=dry_run)
-    with ExitStack() as beside:
-        if dashboard:
-            from slackwater.dashboard import command
-
-            page = beside.enter_context(
-                command.DashboardProcess(fleet.name or wire.own_name(), port)
-            )
-            write_line(command.invitation(page.url, console.is_terminal))
+    with _page(dashboard, [fleet.name or wire.own_name()], port):
         raise typer.Exit(launch.run(console, seconds))
 
 
@@ -109,6 +117,8 @@ def fleet(
     watch: Annotated[
         Path | None, typer.Option(help="Append the status as a line of JSON a second.")
     ] = None,
+    dashboard: Page = False,
+    port: Port = DASHBOARD_PORT,
 ) -> None:
     """Run the queries of a fleet file on several workers. Ctrl-C stops cleanly.
 
@@ -120,7 +130,10 @@ def fleet(
     from slackwater.workers.commands import supervise
 
     path = config.find(file, Path.cwd())
-    supervise(config.load(path), path, console, seconds, watch)
+    found = config.load(path)
+    names = [f"{found.name or 'slackwater'}.{worker}" for worker in found.workers]
+    with _page(dashboard, names, port):
+        supervise(found, path, console, seconds, watch)
 
 
 @app.command()

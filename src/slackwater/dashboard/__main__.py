@@ -23,7 +23,7 @@ def main() -> None:
 
     threading.Thread(target=end_with_the_fleet, daemon=True).start()
     try:
-        serve([settings["fleet"]], settings["port"], lambda url: print(url, flush=True))
+        serve(settings["fleets"], settings["port"], lambda url: print(url, flush=True))
     except SlackwaterError as error:
         print(f"slackwater: {error}", file=sys.stderr)
         sys.exit(error.exit_status)

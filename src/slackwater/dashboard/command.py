@@ -77,10 +77,10 @@ def invitation(url: str, on_terminal: bool) -> str:
 
 
 class DashboardProcess:
-    """The page of a fleet as a process of its own, so that it takes nothing from the driver's
-    Python. It ends when we do."""
+    """The page of a fleet, or of its workers, as a process of its own: so it takes nothing from the
+    driver's Python. It ends when we do."""
 
-    def __init__(self, fleet: str, port: int) -> None:
+    def __init__(self, fleets: Sequence[str], port: int) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "slackwater.dashboard"],
             stdin=subprocess.PIPE,
@@ -91,7 +91,7 @@ class DashboardProcess:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"fleet": fleet, "port": port}) + "\n")
+        self._process.stdin.write(json.dumps({"fleets": fleets, "port": port}) + "\n")
         self._process.stdin.flush()
         self.url = self._process.stdout.readline().strip()
         if not self.url:
