@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench-batch bench-gate bench clean help
+.PHONY: demo test docs screenshots lint bench-batch bench-gate bench clean help
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,8 +24,15 @@ $(VENV)/flink/ready: scripts/flink.sh $(VENV)/ready
 demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/servers $(VENV)/flink/ready lint ## all checks and tests
+test: $(VENV)/servers $(VENV)/flink/ready lint docs ## all checks and tests
 	$(BIN)/pytest
+
+docs: $(VENV)/ready     ## the documentation as a site, in docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+screenshots: $(VENV)/servers ## pictures of the page for the README, taken by its test
+	SLACKWATER_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/dashboard/test_browser.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check src tests examples
@@ -42,4 +49,4 @@ bench: $(VENV)/ready    ## latency of YSB windows under every policy
 	$(BIN)/slackwater bench ysb
 
 clean:           ## remove what was generated
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

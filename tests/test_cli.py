@@ -138,6 +138,23 @@ def test_nobody_to_explain(tmp_path: Path) -> None:
     assert_one_line(done, "no fleet named 'mine' is running; these are: other")
 
 
+def test_the_version(tmp_path: Path) -> None:
+    assert slackwater(tmp_path, "--version").stdout.startswith("slackwater 0.")
+
+
+def test_mistakes_around_running_fleets(tmp_path: Path) -> None:
+    for command in (["status"], ["record", "r.jsonl"]):
+        assert_one_line(slackwater(tmp_path, *command), "no fleet is running")
+    (tmp_path / "r.jsonl").write_text("what?\n")
+    assert_one_line(slackwater(tmp_path, "replay", "r.jsonl"), "r.jsonl is not a recording")
+    done = slackwater(tmp_path, "replay", "r.jsonl", "--policies", "kling")
+    assert_one_line(done, "unknown policy 'kling'")
+    (tmp_path / "fleet.toml").write_text("")
+    assert_one_line(slackwater(tmp_path, "init"), "has a fleet.toml already")
+    done = slackwater(tmp_path, "dashboard", env={"SLACKWATER_TOKEN": "short"})
+    assert_one_line(done, "the token is too short")
+
+
 def test_help_teaches(tmp_path: Path) -> None:
     for arguments in ([], ["run"], ["bench", "ysb"], ["explain"], ["adopt"], ["doctor"]):
         done = slackwater(tmp_path, *arguments, "--help")

@@ -12,6 +12,7 @@ ROOT = Path(slackwater.__file__).parent
 # A package may import itself and the packages on lower lines.
 LAYERS = [
     {"core"},
+    {"project"},
     {"metrics", "progress", "terminal", "traffic"},
     {"policies", "quality", "sampling"},
     {"engines", "enforce"},
@@ -22,6 +23,9 @@ LAYERS = [
     {"spark", "config", "doctor", "explain"},
     {"launch", "plan"},
     {"workers"},
+    {"dashboard"},
+    {"recording"},
+    {"running"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

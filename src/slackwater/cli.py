@@ -3,6 +3,9 @@
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -12,22 +15,64 @@ from rich.logging import RichHandler
 
 from slackwater.bench.commands import bench
 from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.core.logs import configure
 from slackwater.engines.spark import wire
+from slackwater.running import DASHBOARD_PORT, Port, running
 from slackwater.simulate.commands import simulate
-from slackwater.terminal import JsonFile, console, with_status, write_json
+from slackwater.terminal import JsonFile, console, with_status, write_json, write_line
 
 app = typer.Typer(
-    help="Schedules many Spark Structured Streaming queries on shared machines.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(simulate, name="simulate", no_args_is_help=True)
+app.add_typer(running)
 
-FleetName = Annotated[
-    str | None, typer.Option("--fleet", help="Name of the fleet; default: the only one running.")
-]
+
+Page = Annotated[bool, typer.Option("--dashboard", help="Also serve the live page on 127.0.0.1.")]
+
+
+@contextmanager
+def _page(wanted: bool, fleets: list[str], port: int) -> Iterator[None]:
+    """The page beside a fleet, as long as that runs."""
+    if not wanted:
+        yield
+        return
+    from slackwater.dashboard import command
+
+    with command.DashboardProcess(fleets, port) as page:
+        write_line(command.invitation(page.url, console.is_terminal))
+        yield
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"slackwater {version('slackwater')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
+    ] = False,
+) -> None:
+    """Schedules many Spark Structured Streaming queries on shared machines."""
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Made if it does not exist.")] = Path("."),
+) -> None:
+    """Write a small fleet project that runs as it is, to start from."""
+    from slackwater import project
+
+    for path in project.write(folder):
+        write_line(str(path))
+    where = "" if folder == Path(".") else f"cd {folder} && "
+    write_line(f"now: {where}slackwater run --dashboard")
 
 
 @app.command()
@@ -39,6 +84,8 @@ def run(
     master: Annotated[str | None, typer.Option(help="Spark master instead of the file's.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but hold nothing.")] = False,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+    dashboard: Page = False,
+    port: Port = DASHBOARD_PORT,
 ) -> None:
     """Run the queries of a fleet file and show them live. Ctrl-C stops cleanly.
 
@@ -56,7 +103,9 @@ def run(
         fleet = fleet.model_copy(
             update={"spark": fleet.spark.model_copy(update={"master": master})}
         )
-    raise typer.Exit(Launch(fleet, path.parent, dry_run=dry_run).run(console, seconds))
+    launch = Launch(fleet, path.parent, dry_run=dry_run)
+    with _page(dashboard, [fleet.name or wire.own_name()], port):
+        raise typer.Exit(launch.run(console, seconds))
 
 
 @app.command()
@@ -68,6 +117,8 @@ def fleet(
     watch: Annotated[
         Path | None, typer.Option(help="Append the status as a line of JSON a second.")
     ] = None,
+    dashboard: Page = False,
+    port: Port = DASHBOARD_PORT,
 ) -> None:
     """Run the queries of a fleet file on several workers. Ctrl-C stops cleanly.
 
@@ -79,7 +130,10 @@ def fleet(
     from slackwater.workers.commands import supervise
 
     path = config.find(file, Path.cwd())
-    supervise(config.load(path), path, console, seconds, watch)
+    found = config.load(path)
+    names = [f"{found.name or 'slackwater'}.{worker}" for worker in found.workers]
+    with _page(dashboard, names, port):
+        supervise(found, path, console, seconds, watch)
 
 
 @app.command()
@@ -101,43 +155,6 @@ def worker(
 
     path = config.find(file, Path.cwd())
     work(config.load(path), path, name, connect)
-
-
-@app.command()
-def explain(
-    fleet: FleetName = None,
-    last: Annotated[int, typer.Option(help="How many decisions, newest first.")] = 20,
-    query: Annotated[str | None, typer.Option(help="Only this query's.")] = None,
-    json_file: JsonFile = None,
-) -> None:
-    """Show the last decisions of a running fleet: which query, why, and who else waited.
-
-    A sweep reads the event that completes a window, an emit writes its result, a drain reads ahead.
-    Slack is how long the query could still wait; below zero its result is on its way already.
-    "watermark due" is when the watermark that completes the window was expected, seen from the
-    moment of the decision, with its interval; "cost" covers all batches that the result needs.
-    """
-    from slackwater.explain import decision_table
-
-    found = wire.ask(_socket(fleet), "decisions", last=last, query=query)
-    if not found:
-        console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
-    console.print(decision_table(found))
-    write_json(json_file, found)
-
-
-@app.command()
-def off(fleet: FleetName = None) -> None:
-    """Open all gates of a running fleet: its queries go on as plain Spark."""
-    wire.ask(_socket(fleet), "control", action="off")
-    console.print("off: all gates are open")
-
-
-@app.command()
-def on(fleet: FleetName = None) -> None:
-    """Hold the queries of a running fleet again."""
-    wire.ask(_socket(fleet), "control", action="on")
-    console.print("on: queries are held")
 
 
 @app.command()
@@ -316,11 +333,9 @@ def release(
 
 def main() -> None:
     """Entry point: every error that we understand is one line and an exit status."""
-    logging.basicConfig(
-        level=logging.WARNING,
-        format="%(message)s",
-        handlers=[RichHandler(console=Console(stderr=True), show_path=False)],
-    )
+    usual = RichHandler(console=Console(stderr=True), show_path=False)
+    usual.setFormatter(logging.Formatter("%(message)s"))
+    configure(usual)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # modules of the user's are named from where they stand
@@ -329,20 +344,6 @@ def main() -> None:
     except SlackwaterError as error:
         print(f"slackwater: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
-
-
-def _socket(fleet: str | None) -> Path:
-    running = sorted(wire.runtime_dir().glob("*.sock"))
-    names = ", ".join(path.stem for path in running)
-    if not running:
-        raise UsageError("no fleet is running; start one with `slackwater run`")
-    if fleet is not None:
-        if wire.socket_path(fleet) not in running:
-            raise UsageError(f"no fleet named {fleet!r} is running; these are: {names}")
-        return wire.socket_path(fleet)
-    if len(running) > 1:
-        raise UsageError(f"running fleets: {names}; name one with --fleet")
-    return running[0]
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class QuerySection(_Section):
     priority: float = Field(1.0, ge=0)
     max_wait: float | None = Field(None, gt=0)
     min_accuracy: float | None = Field(None, ge=0, le=1)  # its rows must be sheddable
+    target: float | None = Field(None, gt=0)  # latency in seconds that is wanted; is shown
     rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
     # The following are for functions that return a DataFrame; a writer brings its own.
     format: str = "noop"
@@ -111,9 +112,7 @@ def find(path: Path | None, start: Path) -> Path:
     for folder in (start, *start.resolve().parents):
         if (folder / FILE_NAME).is_file():
             return (folder / FILE_NAME).resolve()
-    raise UsageError(
-        f"no {FILE_NAME} here or in a folder above; write one (docs/fleet-file.md) or name a file"
-    )
+    raise UsageError(f"no {FILE_NAME} here or in a folder above; `slackwater init` writes one")
 
 
 def load(path: Path) -> FleetFile:

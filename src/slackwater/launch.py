@@ -177,8 +177,8 @@ class Launch:
             else:
                 claim(checkpoint, name)
             writer = built.option("checkpointLocation", str(checkpoint))
-            least = section.min_accuracy
-            fleet.start(writer, name=name, min_accuracy=least, **keys)  # type: ignore[arg-type]
+            keys |= {"min_accuracy": section.min_accuracy, "target": section.target}
+            fleet.start(writer, name=name, **keys)  # type: ignore[arg-type]
         except UsageError:
             raise
         except Exception as error:

@@ -29,6 +29,11 @@ def write_json(path: Path | None, value: Any) -> None:
         path.write_text(json.dumps(value, indent=1) + "\n")
 
 
+def write_line(line: str) -> None:
+    """As it is, however long: it may be copied."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def make_folder(folder: Path | None) -> None:
     """Before anything is measured, so that no result is lost for want of a place."""
     try:
@@ -58,15 +63,18 @@ def counts(text: str, option: str = "--queries") -> list[int]:
     return found
 
 
-def with_status(work: Callable[[Callable[[str], None]], Any]) -> Any:
-    """Do some work that says what it is at: on a line that changes, or line by line in a file."""
+def with_status(work: Callable[[Callable[[str], None]], Any], *, quiet: bool = False) -> Any:
+    """Do some work that says what it is at: on a line that changes, or line by line in a file.
+
+    ``quiet``: in a file not at all, because it says so often.
+    """
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=None)
 
         def show(line: str) -> None:
             progress.update(task, description=line)
-            if not console.is_terminal:
+            if not console.is_terminal and not quiet:
                 console.print(line, highlight=False, markup=False)
 
         return work(show)

@@ -7,6 +7,7 @@ from typing import Any
 from slackwater.bench.apart import run_apart
 from slackwater.bench.journal import Entry, Journal, settings_of
 from slackwater.bench.pace import Pace, expected_s
+from slackwater.bench.result import BenchResult
 from slackwater.bench.rivals import Arm
 from slackwater.bench.sweep import best_interval_s, sweep_entry, sweep_trials
 from slackwater.bench.trial import Trial
@@ -76,7 +77,7 @@ class Comparison:
         self.result = self._empty_result()
         self._refuse_strangers()
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> BenchResult:
         """Everything that the journal does not hold; trials that fail are noted."""
         pace = Pace([expected_s(trial) for trial in self._missing()])
         interval_s = self._find_interval(pace)
@@ -143,9 +144,9 @@ class Comparison:
                 "leave out --resume to replace it"
             )
 
-    def _empty_result(self) -> dict[str, Any]:
+    def _empty_result(self) -> BenchResult:
         base = self.arms[0].trial
-        return {
+        shown: dict[str, Any] = {
             "workload": base.workload,
             "queries": max(self.counts),
             "query_counts": self.counts,
@@ -156,6 +157,7 @@ class Comparison:
             "trigger_sweep": [],
             "runs": [],
         }
+        return BenchResult(shown)
 
 
 def _is_run_of(entry: Entry, step: Step, settings: Entry) -> bool:

@@ -43,6 +43,7 @@ class Controller:
         self.clock = clock
         self.dry_run = dry_run
         self.cycles = 0
+        self.decided = 0  # admissions so far, also those that are no longer remembered
         self.decisions: deque[Decision] = deque(maxlen=remember)
 
     def cycle(self) -> Schedule:
@@ -74,6 +75,7 @@ class Controller:
         running = tuple(q.name for q in snapshot.running)
         # A policy may make one up; the enforcer passes it over as well.
         known = [admission for admission in schedule.admissions if admission.query in states]
+        self.decided += len(known)
         for admission in known[-(self.decisions.maxlen or 0) :]:
             beside = (name for name in states if name != admission.query)
             self.decisions.append(

@@ -22,6 +22,7 @@ class QuerySpec:
     deadlines: Deadlines = field(default_factory=Deadlines)
     keep_open_s: float = 0.0  # a batch that begins sooner after a window's end closes it too early
     pace_s: float = 0.0  # least time between the beginnings of two batches, where CPU is scarce
+    target_s: float | None = None  # latency of its results that is wanted; for those who watch
 
     def kept_open_until_s(self, now_s: float) -> float:
         """When a batch may begin: now, or once the windows that have just ended may close.

@@ -1,5 +1,6 @@
 """Threads of other processes, as the kernel knows them."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,17 +28,17 @@ def find_thread(pid: int, tid: int | None = None) -> Thread | None:
     """A thread by its numbers (without ``tid`` the main one); ``None`` when it has gone."""
     tid = pid if tid is None else tid
     try:
-        text = Path(f"/proc/{pid}/task/{tid}/stat").read_text()
+        text = _read(f"/proc/{pid}/task/{tid}/stat")
     except (OSError, ValueError):
         return None
-    fields = text.rpartition(")")[2].split()  # the name may hold spaces and brackets
+    fields = text.rpartition(b")")[2].split()  # the name may hold spaces and brackets
     return Thread(pid, tid, int(fields[_START_FIELD]))
 
 
 def threads_of(pid: int) -> Iterator[Thread]:
     """All threads of a process; none when it has gone."""
     try:
-        numbers = sorted(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir())
+        numbers = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
     except OSError:
         return
     for tid in numbers:
@@ -57,6 +58,15 @@ def thread_name(thread: Thread) -> str:
 def thread_cpu_ns(thread: Thread) -> int:
     """Time on a CPU so far; 0 when the thread has gone."""
     try:
-        return int((thread.folder / "schedstat").read_text().split()[0])
+        return int(_read(f"/proc/{thread.pid}/task/{thread.tid}/schedstat").split()[0])
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def _read(path: str) -> bytes:
+    """A file of a few lines; hundreds are read a second, and Python's own way takes five times."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, 4096)
+    finally:
+        os.close(file)

@@ -102,9 +102,10 @@ class Hand:
     def _act(self, setting: Setting) -> None:
         match setting:
             case Nice(thread, value):
-                before = os.getpriority(os.PRIO_PROCESS, thread.tid)
-                self._note_process(thread)
-                self.journal.record(thread_entry("nice", thread, value=before))
+                if self.journal.entry_of("nice", thread) is None:
+                    before = os.getpriority(os.PRIO_PROCESS, thread.tid)
+                    self._note_process(thread)
+                    self.journal.record(thread_entry("nice", thread, value=before))
                 os.setpriority(os.PRIO_PROCESS, thread.tid, value)
             case Scheduling(thread, scheduler, priority):
                 policy = os.sched_getscheduler(thread.tid)
@@ -157,10 +158,9 @@ class Hand:
         kinds = {Nice: "nice", Scheduling: "scheduling"}
         match setting:
             case Nice(thread) | Scheduling(thread):
-                kind = kinds[type(setting)]
-                key = f"{kind} {thread.pid} {thread.tid} {thread.started}"
-                if key in self.journal.entries:
-                    self._undo(self.journal.entries[key])
+                entry = self.journal.entry_of(kinds[type(setting)], thread)
+                if entry is not None:
+                    self._undo(entry)
             case Member(thread) if self.groups is not None and thread.alive:
                 with suppress(OSError):
                     self.groups.add(thread, "")  # beside the groups; out of ours at the end

@@ -51,6 +51,10 @@ class Journal:
             os.write(self._file, json.dumps(entry, separators=(",", ":")).encode() + b"\n")
             self.entries[key] = entry
 
+    def entry_of(self, kind: str, thread: Thread) -> Entry | None:
+        """What it remembers of a thread."""
+        return self.entries.get(key_of(thread_entry(kind, thread)))
+
     def forget(self, entry: Entry) -> None:
         """It has been put back, or what it speaks of has gone. The file is trimmed later."""
         self.entries.pop(key_of(entry), None)

@@ -10,10 +10,12 @@ from slackwater.enforce.groups import Groups, check_writable, find_groups
 from slackwater.enforce.hand import Hand
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.rights import autogroup_warning, lacking_nice, lacking_real_time
-from slackwater.enforce.settings import Member, Nice, Scheduling, Setting
+from slackwater.enforce.settings import Member, Nice, Scheduling, Setting, describe
 from slackwater.middleware.engine import Engine
 from slackwater.middleware.file import MiddlewareFile
 from slackwater.middleware.task import Task
+
+MOST_TOLD = 200  # settings of a policy in the status
 
 
 class Middleware:
@@ -115,6 +117,7 @@ class Middleware:
                     "active": task.active,
                     "switched": task.by_hand,
                     "settings": len(self.plans.get(task.name, ())),
+                    "plan": [describe(s) for s in self.plans.get(task.name, ())[:MOST_TOLD]],
                 }
                 for task in self.tasks
             },

@@ -7,7 +7,15 @@ from itertools import islice
 from typing import ClassVar
 
 from slackwater.core.entities import Operator, Priorities, Scale, Values
-from slackwater.core.model import Admission, QueryMetrics, QuerySpec, QueryState, Schedule, Snapshot
+from slackwater.core.model import (
+    Admission,
+    Figures,
+    QueryMetrics,
+    QuerySpec,
+    QueryState,
+    Schedule,
+    Snapshot,
+)
 
 # A query is served before all others once it has waited for this share of its maximum: the rest
 # is left for the micro-batches that are ahead of it, because none of them can be preempted.
@@ -47,6 +55,10 @@ class Policy(ABC):
             others = [q for q in waiting if q.name not in served] if served else waiting
             chosen.extend(islice(self._rank(others, snapshot), room))
         return Schedule(tuple(chosen), next_overdue_s if math.isfinite(next_overdue_s) else None)
+
+    def outlook(self, now_s: float) -> dict[str, Figures]:
+        """What it expects of each query, for those who watch; nothing where it does not look."""
+        return {}
 
     def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
         """Those that have waited for too long, and when the first of the others will have."""

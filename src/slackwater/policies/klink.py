@@ -112,6 +112,11 @@ class Klink(Policy):
             admissions = ()
         return Schedule(admissions, next_s if math.isfinite(next_s) else None)
 
+    def outlook(self, now_s: float) -> dict[str, Figures]:
+        self._now_s = now_s
+        known = self._known.items()
+        return {name: self._figures(one, one.epochs.stage) for name, one in known}
+
     # -- what is known --------------------------------------------------------------------------
 
     def _look(self, snapshot: Snapshot) -> None:

@@ -399,3 +399,69 @@ def test_the_socket_goes_with_the_fleet(make_fleet: Callable[..., Fleet]) -> Non
     eventually(lambda: not fleet.socket.exists())
     with pytest.raises(SlackwaterError):
         fleet.explain()
+
+
+def test_a_query_is_paused_and_goes_on_from_its_checkpoint(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], events: Path, tmp_path: Path
+) -> None:
+    fleet = make_fleet("fcfs")
+    writer = passed(read(spark, events)).writeStream.format("parquet")
+    writer = writer.option("path", str(tmp_path / "out"))
+    query = fleet.start(writer.option("checkpointLocation", str(tmp_path / "c")), name="q")
+    other = fleet.start(rate(spark).writeStream.format("noop"), name="other")
+    fleet.queries["q"].processAllAvailable()
+    fleet.pause("q")
+    assert not query.isActive
+    assert other.isActive
+    assert {q.name: q.phase for q in fleet.status().queries}["q"] == "paused"
+    assert not fleet.wait(0)  # it has not ended
+    fleet.resume("q")
+    assert fleet.wait_ready(60)
+    fleet.queries["q"].processAllAvailable()
+    assert spark.read.parquet(str(tmp_path / "out")).count() == FILES * ROWS
+    with pytest.raises(UsageError, match="no query named"):
+        fleet.pause("nobody")
+
+
+def test_what_the_controller_is_told_reaches_the_fleet(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    from slackwater.engines.spark import wire
+
+    fleet = make_fleet("fcfs")
+    fleet.start(rate(spark).writeStream.format("noop"), name="q", target=2.0)
+
+    def watched() -> wire.Message:
+        return wire.ask(fleet.socket, "watch")  # type: ignore[no-any-return]
+
+    eventually(lambda: "q" in watched().get("notes", {}))
+    assert watched()["app_name"] == "slackwater-tests"
+    fleet.switch("klink")
+    eventually(lambda: fleet.policy == "klink")
+    with pytest.raises(UsageError, match="unknown policy"):
+        fleet.switch("kling")
+    assert fleet.controller_pid is not None
+    os.kill(fleet.controller_pid, signal.SIGKILL)  # the next one has the new policy, too
+
+    def policy() -> object:
+        with contextlib.suppress(SlackwaterError):
+            return watched()["policy"], bool(watched()["queries"])
+        return None
+
+    eventually(lambda: policy() == ("klink", True))
+    wire.ask(fleet.socket, "control", action="pause", query="q")
+    eventually(lambda: fleet.status().queries[0].phase == "paused")
+    wire.ask(fleet.socket, "control", action="resume", query="q")
+    eventually(lambda: fleet.status().queries[0].phase in ("waiting", "running"), 60)
+
+
+def test_a_query_shows_itself_in_a_notebook(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs")
+    query = fleet.start(rate(spark).writeStream.format("noop"), name="shown")
+    fleet.start(rate(spark).writeStream.format("noop"), name="another")
+    html = query._repr_html_()  # type: ignore[attr-defined]
+    assert "shown" in html
+    assert "another" not in html
+    assert "another" in fleet._repr_html_()

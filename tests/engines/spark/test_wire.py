@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.core import QuerySpec, SlackwaterError
+from slackwater.core import Deadlines, InputStream, QuerySpec, SlackwaterError, Window
 from slackwater.engines.spark import wire
 from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
 from slackwater.engines.spark.link import Link
@@ -26,7 +26,8 @@ class Gate:
     def __init__(self, path: Path) -> None:
         self.grants: list[tuple[str, int]] = []
         self.lease: list[bool] = []
-        self.link = Link(path, self._on_grant, self.lease.append)
+        self.commands: list[wire.Message] = []
+        self.link = Link(path, self._on_grant, self.lease.append, self.commands.append)
 
     def _on_grant(self, grant: wire.Message) -> None:
         self.grants.append((grant["query"], grant["seq"]))
@@ -273,3 +274,58 @@ def test_it_ends_with_its_driver(path: Path) -> None:
     assert ended.wait(5)
     waiter.join()
     assert not path.exists()
+
+
+def progress_at(second: int, watermark: float) -> dict[str, object]:
+    """A batch of 0.25 s that ran with a watermark so many seconds after the epoch."""
+    return {
+        "timestamp": f"1970-01-01T00:00:{second:02d}.000Z",
+        "numInputRows": 100,
+        "durationMs": {"addBatch": 150, "triggerExecution": 250},
+        "eventTime": {"watermark": f"1970-01-01T00:00:{watermark:06.3f}Z"},
+    }
+
+
+def test_who_watches_is_told_once_what_happened(path: Path, gate: Gate) -> None:
+    window = Window("tumbling", 3.0, 3.0)
+    deadlines = Deadlines((window,), (InputStream("ads", "at", 0.5),))
+    gate.link.send(spec_message(QuerySpec("a", deadlines=deadlines, target_s=2.0)))
+    gate.link.send({"op": "notes", "app_name": "ads", "notes": {"a": {"gate": "clock"}}})
+    gate.arrive("a")
+    eventually(lambda: bool(gate.grants))
+    for second, watermark in ((4, 2.9), (5, 3.1)):
+        told = progress_at(second, watermark)
+        gate.link.send({"op": "progress", "query": "a", "progress": told})
+    eventually(lambda: wire.ask(path, "watch")["happened"] == 3)
+    seen = wire.ask(path, "watch")
+    assert [event["kind"] for event in seen["events"]] == ["batch", "batch", "result"]
+    assert seen["events"][-1] == {
+        "kind": "result",
+        "query": "a",
+        "end_s": 3.0,
+        "latency_s": pytest.approx(2.25),
+    }
+    assert [decision["query"] for decision in seen["decisions"]] == ["a"]
+    assert seen["app_name"] == "ads"
+    assert seen["policy"] == "fcfs"
+    assert seen["queries"][0]["target_s"] == 2.0
+    assert seen["outlook"]["a"]["window_end_s"] == 6.0  # though the policy itself does not look
+    again = wire.ask(path, "watch", happened=seen["happened"], decided=seen["decided"])
+    assert (again["events"], again["decisions"]) == ([], [])
+
+
+def test_the_policy_can_be_switched_while_queries_run(path: Path, gate: Gate) -> None:
+    assert "unknown policy" in wire.ask(path, "control", action="policy", policy="kling")["error"]
+    wire.ask(path, "control", action="policy", policy="spark")
+    eventually(lambda: not gate.link.held)
+    wire.ask(path, "control", action="policy", policy="klink")
+    eventually(lambda: gate.link.held)
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    assert wire.ask(path, "watch")["policy"] == "klink"
+
+
+def test_the_fleet_hears_what_concerns_it(path: Path, gate: Gate) -> None:
+    wire.ask(path, "control", action="pause", query="a")
+    eventually(lambda: [c["query"] for c in gate.commands if c["action"] == "pause"] == ["a"])
+    assert "unknown action" in wire.ask(path, "control", action="explode")["error"]

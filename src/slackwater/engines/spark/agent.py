@@ -28,6 +28,8 @@ log = logging.getLogger("slackwater.fleet")
 
 MEMORY_PERIOD_S = 1.0  # along with an arrival, which costs the controller nothing more
 MEMORY_ALONE_S = 2.0  # and by itself when there are none
+NOTES_PERIOD_S = 1.0  # between two looks whether something is to be noted
+NOTES_AGAIN_S = 5.0  # for a controller that was started anew
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 
 
@@ -52,6 +54,8 @@ class AgentEvents:
     # Asked when a query starts, with its name and id: its name in the fleet, and what to hold.
     on_started: Callable[[str | None, str], tuple[str | None, QuerySpec | None]]
     on_refused: Callable[[str, str], None]  # a clock gate could not be put on: name and why
+    on_command: Callable[[Message], None]  # the controller was told something that concerns us
+    notes: Callable[[], Message]  # what only the fleet knows, for those who watch
     named: dict[str, str] = field(default_factory=dict)  # run id → name in the fleet
 
 
@@ -82,8 +86,10 @@ class Agent:
         self._closed = threading.Event()
         self._heap = Heap(spark)
         self._memory_told_s = 0.0
+        self._noted: Message = {}
+        self._noted_s = self._compared_s = 0.0
         self._query_events = QueryEvents(spark, self._handles, self._reports)
-        self.link = Link(socket, self._on_grant, self._on_lease)
+        self.link = Link(socket, self._on_grant, self._on_lease, events.on_command)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
         self._pump.start()
 
@@ -173,7 +179,7 @@ class Agent:
         while not self._closed.is_set():
             report = self._reports.poll(500, self._milliseconds)
             try:
-                self.link.send(*self._memory(MEMORY_ALONE_S))
+                self.link.send(*self._memory(MEMORY_ALONE_S), *self._notes())
                 if report is None:
                     continue
                 if isinstance(report, str):
@@ -195,6 +201,18 @@ class Agent:
         except Exception as error:  # must not cost the report that is in hand
             log.info("the heap cannot be read: %s", error)
             return []
+
+    def _notes(self) -> list[Message]:
+        """What the fleet knows, where it has changed; now and then all the same."""
+        now_s = time.monotonic()
+        if now_s < self._compared_s + NOTES_PERIOD_S:
+            return []
+        self._compared_s = now_s
+        found = self._events.notes()
+        if found == self._noted and now_s < self._noted_s + NOTES_AGAIN_S:
+            return []
+        self._noted, self._noted_s = found, now_s
+        return [{"op": "notes", **found}]
 
     def _on_gate(self, what: str, name: str) -> None:
         if what == "done":
@@ -297,7 +315,7 @@ def slim(progress: dict[str, Any]) -> dict[str, Any]:
     """What the observer needs, without the long descriptions."""
     kept = {key: progress[key] for key in ("timestamp", "numInputRows")}
     kept["durationMs"] = _those(
-        progress["durationMs"], "addBatch", "latestOffset", "triggerExecution"
+        progress["durationMs"], "addBatch", "commitOffsets", "latestOffset", "triggerExecution"
     )
     kept["eventTime"] = _those(progress.get("eventTime", {}), "max", "watermark")
     kept["sink"] = {"numOutputRows": progress.get("sink", {}).get("numOutputRows", -1)}

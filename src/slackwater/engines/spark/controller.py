@@ -21,11 +21,17 @@ from slackwater import policies
 from slackwater.core.clock import RealClock
 from slackwater.core.controller import Controller
 from slackwater.core.cpu import process_cpu_s, thread_cpu_s
+from slackwater.core.errors import SlackwaterError
 from slackwater.core.garbage import collect_seldom
+from slackwater.core.logs import configure
+from slackwater.core.model import Figures
 from slackwater.engines.spark.server import ControlServer
 from slackwater.engines.spark.wire import Message
+from slackwater.policies import Policy
 
 LOOK_PERIOD_S = 0.5  # between two looks whether the driver is still there
+ACTIONS = ("on", "off", "policy", "pause", "resume")
+MOST_AT_ONCE = 300  # decisions that one who begins to watch is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +51,22 @@ class ControllerService:
     def __init__(self, settings: ControllerSettings, cpu_s: Callable[[], float]) -> None:
         self.settings = settings
         self._cpu_s = cpu_s
+        self._policy_name = settings.policy
+        self._lookout: Policy | None = None  # looks ahead where the policy itself does not
         policy = policies.load(settings.policy, **settings.parameters)
         clock = RealClock()
+        self._began_s = clock.now()
         self.server = ControlServer(
             Path(settings.socket),
             clock,
             settings.slots,
             hold_nothing=settings.dry_run or not policy.gated,
-            answers={"decisions": self._decisions, "control": self._control, "cost": self._cost},
+            answers={
+                "decisions": self._decisions,
+                "control": self._control,
+                "cost": self._cost,
+                "watch": self._watch,
+            },
         )
         self.controller = Controller(
             self.server, policy, self.server, clock, dry_run=settings.dry_run
@@ -74,13 +88,55 @@ class ControllerService:
         return list(islice(found, last))
 
     def _control(self, message: Message) -> Any:
-        """``off`` opens every gate, ``on`` closes them again."""
+        """``off`` opens every gate, ``on`` closes them again, ``policy`` changes who decides;
+        ``pause`` and ``resume`` are the fleet's to do."""
         action = message.get("action")
-        if action not in ("on", "off"):
-            return {"error": f"unknown action {action!r}; known: on, off"}
-        held_by_policy = getattr(self.controller.policy, "gated", True)
-        self.server.hold_nothing = action == "off" or self.controller.dry_run or not held_by_policy
+        if action not in ACTIONS:
+            return {"error": f"unknown action {action!r}; known: {', '.join(ACTIONS)}"}
+        if action == "policy":
+            try:
+                self.controller.policy = policies.load(str(message.get("policy")))
+            except SlackwaterError as error:
+                return {"error": str(error)}
+            self._policy_name = str(message["policy"])
+        if action in ("on", "off", "policy"):
+            gated = getattr(self.controller.policy, "gated", True)
+            self.server.hold_nothing = action == "off" or self.controller.dry_run or not gated
+        told: Message = {
+            key: message[key] for key in ("action", "query", "policy") if key in message
+        }
+        self.server.tell(told)
         return {"open": self.server.hold_nothing}
+
+    def _watch(self, message: Message) -> Any:
+        """Everything now, and what happened since the numbers that the asker knows."""
+        fresh = self.controller.decided - int(message.get("decided", 0))
+        newest = min(max(0, fresh), len(self.controller.decisions), MOST_AT_ONCE)
+        kept = islice(reversed(self.controller.decisions), newest)
+        return {
+            **self.server.overview(),
+            "epoch": self._began_s,
+            "policy": self._policy_name,
+            "dry_run": self.controller.dry_run,
+            **self._cost(message),
+            "outlook": {name: asdict(each) for name, each in self._outlook().items()},
+            "decided": self.controller.decided,
+            "decisions": [asdict(decision) for decision in kept][::-1],
+            "happened": self.server.recent.last,
+            "events": self.server.recent.since(int(message.get("happened", 0))),
+        }
+
+    def _outlook(self) -> dict[str, Figures]:
+        """Of the policy; of one that does not look ahead, as Klink would see it."""
+        now_s = self.server.clock.now()
+        policy = self.controller.policy
+        found = policy.outlook(now_s) if isinstance(policy, Policy) else {}
+        if found:
+            return found
+        if self._lookout is None:
+            self._lookout = policies.load("klink")
+        self._lookout.decide(self.server.collect(now_s))
+        return self._lookout.outlook(now_s)
 
     def _cost(self, _: Message) -> Any:
         return {"cpu_s": self._cpu_s(), "cycles": self.controller.cycles}
@@ -104,7 +160,9 @@ class ControllerThread:
 
 
 def main() -> None:
-    logging.basicConfig(format="slackwater controller: %(message)s", level=logging.WARNING)
+    usual = logging.StreamHandler()
+    usual.setFormatter(logging.Formatter("slackwater controller: %(message)s"))
+    configure(usual)
     settings = ControllerSettings(**json.loads(sys.stdin.readline()))
     service = ControllerService(settings, process_cpu_s)
 

@@ -1,10 +1,10 @@
 """The fleet: many streaming queries of one Spark application under one policy."""
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,15 +23,18 @@ from slackwater.engines.spark.controller import ControllerSettings
 from slackwater.engines.spark.discovery import discover, discover_query
 from slackwater.engines.spark.fleet_control import FleetControl
 from slackwater.engines.spark.gate_choice import GateKind, choose_gate
+from slackwater.engines.spark.handle import FleetQuery
 from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.launcher import Launcher
 from slackwater.engines.spark.members import (
     Member,
     first_line,
+    note,
     query_spec,
     query_status,
 )
 from slackwater.engines.spark.parts import FleetParts
+from slackwater.engines.spark.pauses import Pauses
 from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.quality_fleet import FleetQuality
 from slackwater.engines.spark.quality_loop import QualityLoop, QualitySettings
@@ -100,8 +103,9 @@ class Fleet:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
         self._gated = policies.load(policy, **(parameters or {})).gated  # wrong names fail here
         self.spark = spark
+        self._app_name = spark.sparkContext.appName
         self.policy = policy
-        self.name = name or f"fleet-{os.getpid()}"
+        self.name = name or wire.own_name()
         self.slots = slots or default_slots(spark.sparkContext.defaultParallelism)
         self.max_wait = max_wait
         self.gate_kind, self.gate_reason = choose_gate(spark, gate)
@@ -109,6 +113,7 @@ class Fleet:
         self._closing = threading.Event()
         held = self.gate_kind if self._gated else "none"
         self._launcher = Launcher(self._members, held, starts_at_once, self._ask_controller)
+        self._pauses = Pauses(self._members, self._launcher)
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
         wire.refuse_if_answered(self.socket, self.name)
@@ -124,6 +129,8 @@ class Fleet:
             self._on_terminated,
             self._launcher.on_started,
             self._launcher.on_refused,
+            self._on_command,
+            self._notes,
             self._launcher.named,
         )
         self._agent = Agent(spark, self.socket, self.knobs, self._events)
@@ -150,6 +157,7 @@ class Fleet:
         max_wait: float | None = None,
         deadlines: Deadlines | None = None,
         min_accuracy: float | None = None,
+        target: float | None = None,
     ) -> StreamingQuery:
         """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
 
@@ -164,6 +172,9 @@ class Fleet:
             The least part of its input that the query must process. When input outgrows the
             machine, rows are dropped down to this, those of less important queries first. Its
             rows must be ``sheddable``. None: nothing is dropped, ever.
+        target
+            Seconds from a window's end to its result that are wanted. No policy goes by it: the
+            page and the metrics show what is reached beside it.
         """
         known = self._members.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
@@ -175,13 +186,14 @@ class Fleet:
                 writer = writer.queryName(name)
             stated_s = self.max_wait if max_wait is None else max_wait
             spec = query_spec(name or "", priority, stated_s, deadlines or Deadlines())
+            spec = replace(spec, target_s=target)
             member = Member(spec, "none", writer, stated_wait_s=stated_s)
             if min_accuracy is not None:
                 self._quality.prepare(name, writer, min_accuracy)
             self._launcher.launch(member)
         self._quality.add(member, min_accuracy)
         assert member.query is not None
-        return member.query
+        return FleetQuery(member.query, lambda: self.status().only(member.spec.name))
 
     def hold(
         self,
@@ -369,6 +381,21 @@ class Fleet:
         self._quality.loop.enabled = True
         self._control.on(self._agent.link)
 
+    def switch(self, policy: str) -> None:
+        """Another policy from now on. Queries that were started under one that holds nobody have
+        no gate, and stay without."""
+        answer = wire.ask(self.socket, "control", action="policy", policy=policy)
+        if "error" in answer:
+            raise UsageError(answer["error"])
+
+    def pause(self, name: str) -> None:
+        """Stop a query until :meth:`resume`; it goes on from its checkpoint then."""
+        self._pauses.pause(name)
+
+    def resume(self, name: str) -> None:
+        """Let a query go on that was paused."""
+        self._pauses.resume(name)
+
     @property
     def controller_pid(self) -> int | None:
         """Of the controller's process; ``None`` when it is a thread."""
@@ -468,6 +495,14 @@ class Fleet:
                 self._members[name].ready.set()
         return known, is_open
 
+    def _notes(self) -> dict[str, Any]:
+        runs = {name: run for run, name in list(self._events.named.items())}
+        queries = {
+            m.spec.name: note(m, self._quality.of(m.spec.name), runs.get(m.spec.name))
+            for m in self._all()
+        }
+        return {"app_name": self._app_name, "gate": self.gate_kind, "notes": queries}
+
     def _all(self) -> list[Member]:
         """A copy: queries come and go on other threads."""
         return list(self._members.values())
@@ -478,6 +513,25 @@ class Fleet:
             raise UsageError(f"the fleet has a query named {name!r} already; give this one another")
 
     # -- events (on the agent's threads) --------------------------------------------------------
+
+    def _on_command(self, command: dict[str, Any]) -> None:
+        """Stopping a query waits for its batch, and grants must not wait for that."""
+        threading.Thread(target=self._obey, args=(command,), daemon=True).start()
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        action, name = command.get("action"), str(command.get("query"))
+        try:
+            if action == "pause":
+                self.pause(name)
+            elif action == "resume":
+                self.resume(name)
+            elif action == "policy":
+                self.policy = str(command["policy"])
+                self._control.keep_policy(self.policy)
+            else:
+                self._quality.loop.enabled = action == "on"
+        except Exception as error:
+            log.error("%s: %s", action, error)
 
     def _on_ready(self, name: str) -> None:
         if name in self._members:

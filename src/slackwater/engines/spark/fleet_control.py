@@ -1,6 +1,7 @@
 """A fleet's controller: started, asked, switched off and on."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +44,12 @@ class FleetControl:
             self._running = self._start()
             self.await_held(link)
         self._ask("control", action="on")
+
+    def keep_policy(self, policy: str) -> None:
+        """One that is started later has this policy too."""
+        self._settings = replace(self._settings, policy=policy, parameters={})
+        if isinstance(self._running, ControllerProcess):
+            self._running.settings = self._settings
 
     def cpu_s(self) -> float:
         """CPU time that it has used so far."""

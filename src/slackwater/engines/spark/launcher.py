@@ -118,7 +118,7 @@ class Launcher:
         name = query_name or f"query-{query_id[:8]}"
         known = self._members.get(name)
         if known is not None and known.gate == "source":
-            member.gate, member.spec = "source", known.spec
+            member.gate, member.spec = "source", replace(known.spec, target_s=spec.target_s)
         else:
             member.gate = "clock" if self._gate == "clock" else "none"
             member.spec = replace(spec, name=name)

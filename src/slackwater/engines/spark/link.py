@@ -29,6 +29,8 @@ class Link:
     on_lease
         Called with ``True`` when the controller is there and wants queries held, with ``False``
         when it ended, hangs, or says that gates shall be open. Starts as ``False``.
+    on_command
+        Called with what somebody told the controller and the fleet must do. Must return at once.
     """
 
     def __init__(
@@ -36,10 +38,12 @@ class Link:
         path: Path,
         on_grant: Callable[[Message], None],
         on_lease: Callable[[bool], None],
+        on_command: Callable[[Message], None] = lambda command: None,
     ) -> None:
         self._path = path
         self._on_grant = on_grant
         self._on_lease = on_lease
+        self._on_command = on_command
         self._connection: socket.socket | None = None
         self._sending = threading.Lock()
         self._closed = threading.Event()
@@ -125,6 +129,8 @@ class Link:
                     self._set_held(not message["open"])
                 elif message["op"] == "grant":
                     self._on_grant(message)
+                elif message["op"] == "command":
+                    self._on_command(message)
 
     def _set_held(self, held: bool) -> None:
         if held == self.held:

@@ -28,7 +28,8 @@ class Member:
     ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
     stated_wait_s: float | None = None  # max_wait as its user gave it
     stopped: bool = False  # on request
-    paused: bool = False  # for want of CPU; it is started again when there is some
+    paused: bool = False  # for want of CPU or by hand; it is started again
+    by_hand: bool = False  # it was a person who paused it, and only a person has it go on
     ended: bool = False  # for good: stopped, finished, or failed and not to be started again
     error: str | None = None
     restarts: int = 0  # in all
@@ -63,6 +64,25 @@ def query_spec(
     if spec.max_wait_s <= 0:
         raise UsageError(f"{spec.name}: max_wait must be positive ({spec.max_wait_s})")
     return spec
+
+
+def note(member: Member, accuracy: Accuracies | None, run_id: str | None) -> dict[str, Any]:
+    """What the controller cannot know, for those who watch; asks Spark nothing."""
+    state: str | None
+    if member.paused:
+        state = "paused"
+    elif member.ended:
+        state = "stopped" if member.error is None else "failed"
+    else:
+        state = None if member.ready.is_set() else "starting"
+    return {
+        "gate": member.gate,
+        "state": state,
+        "restarts": member.restarts,
+        "error": member.error,
+        "accuracy": None if accuracy is None else accuracy._asdict(),
+        "run_id": run_id,
+    }
 
 
 def first_line(text: str) -> str:

@@ -95,7 +95,7 @@ class FleetQuality:
 
     def _resume(self, name: str) -> None:
         member = self._members[name]
-        if member.stopped:
+        if member.stopped or member.by_hand:
             return
         member.paused = False
         threading.Thread(target=self._relaunch, args=(member,), daemon=True).start()

@@ -27,8 +27,12 @@ from slackwater.core.model import (
 from slackwater.core.protocols import Clock
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.engines.spark import wire
-from slackwater.engines.spark.observer import QueryObserver, coming_of
+from slackwater.engines.spark.observer import QueryObserver, batch_end_s, coming_of
+from slackwater.engines.spark.recent import Recent
+from slackwater.engines.spark.view import view
 from slackwater.engines.spark.wire import LineBuffer, Message
+from slackwater.metrics.batches import Coming
+from slackwater.metrics.results import ResultObserver
 
 log = logging.getLogger("slackwater.controller")
 
@@ -60,6 +64,8 @@ class _Query:
     def __init__(self, spec: QuerySpec) -> None:
         self.state = QueryState(spec)
         self.observer = QueryObserver()
+        self.results = ResultObserver()
+        self.stage = ""  # what its last admission was for, as far as the policy says
         self.client: _Client | None = None  # where its gate is
         self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
         self._sweep: Sweep | None = None  # as parts of the query elsewhere have told
@@ -123,6 +129,8 @@ class ControlServer:
         self._queries: dict[str, _Query] = {}
         self._clients: set[_Client] = set()
         self._memory: Memory | None = None
+        self.recent = Recent()  # batches and results
+        self.notes: Message = {}  # what the fleet says of itself and its queries
         self._next_beat_s = 0.0
         self._released_s = math.inf  # when the next query may begin that must not yet
         self._selector = selectors.DefaultSelector()
@@ -170,6 +178,7 @@ class ControlServer:
         for admission in schedule.admissions:
             query = self._queries.get(admission.query)
             if query is not None and query.state.phase == "waiting":
+                query.stage = admission.figures.stage if admission.figures is not None else ""
                 self._grant(query, admission.row_limit)
 
     # -- the wire -------------------------------------------------------------------------------
@@ -233,6 +242,9 @@ class ControlServer:
         if op == "memory":
             self._memory = self._fuller(message)
             return False
+        if op == "notes":
+            self.notes = {key: value for key, value in message.items() if key != "op"}
+            return False
         name = str(message["query"])
         if op == "spec":
             self._query(name).state = replace(self._query(name).state, spec=read_spec(message))
@@ -243,8 +255,7 @@ class ControlServer:
             client.gated.add(name)
             query.client, query.seq = client, int(message["seq"])
             coming = coming_of(message.get("watermark_ms"), message.get("input_watermarks_ms"))
-            metrics = query.observer.update(message.get("progress"), coming)
-            query.enter("waiting", now_s, query.heard(metrics))
+            query.enter("waiting", now_s, self._observe(query, message.get("progress"), coming))
         elif op == "done":
             if query.state.phase == "running" and message.get("at", now_s) >= query.state.since_s:
                 query.enter("idle", now_s)
@@ -254,11 +265,31 @@ class ControlServer:
         elif op == "gone":
             self._queries.pop(name, None)
         elif op == "progress":
-            metrics = query.heard(query.observer.update(message["progress"]))
+            metrics = self._observe(query, message["progress"])
             query.state = replace(query.state, metrics=metrics)
             # A query that waits may be due now that its last batch is known.
             return query.state.phase == "waiting"
         return True
+
+    def _observe(
+        self, query: _Query, progress: Message | None, coming: Coming | None = None
+    ) -> QueryMetrics:
+        """New metrics; a batch and the results that came with it are noted."""
+        before = query.observer.metrics.batches
+        metrics = query.observer.update(progress, coming)
+        if progress is not None and metrics.batches != before:
+            name, done_s = query.state.name, batch_end_s(progress)
+            self.recent.add(
+                "batch",
+                query=name,
+                start_s=metrics.batch_start_s,
+                end_s=done_s,
+                rows=progress["numInputRows"],
+                stage=query.stage,
+            )
+            for result in query.results.update(query.state.spec.deadlines, metrics, done_s):
+                self.recent.add("result", query=name, **result._asdict())
+        return query.heard(metrics)
 
     def _fuller(self, message: Message) -> Memory:
         """Driver or executors, whichever has less room; of executors only the state is seen."""
@@ -275,6 +306,7 @@ class ControlServer:
     def _grant_all(self) -> None:
         for query in self._queries.values():
             if query.state.phase == "waiting":
+                query.stage = ""
                 self._grant(query, None)
 
     def _grant(self, query: _Query, row_limit: int | None) -> None:
@@ -322,6 +354,22 @@ class ControlServer:
                     query.enter("idle", self.clock.now())
         return True
 
+    def tell(self, command: Message) -> None:
+        """Pass something on to the fleet."""
+        for client in list(self._clients):
+            self._send(client, {"op": "command", **command})
+
+    def overview(self) -> Message:
+        """What those see who watch."""
+        return {
+            "now_s": self.clock.now(),
+            "slots": self.slots,
+            "open": self.hold_nothing,
+            "memory": asdict(self._memory) if self._memory else None,
+            "queries": [view(query.state, query.stage) for query in self._queries.values()],
+            **self.notes,
+        }
+
     def _status(self, _: Message) -> Any:
         now_s = self.clock.now()
         queries = [
@@ -359,6 +407,7 @@ def read_spec(message: Message) -> QuerySpec:
         deadlines=Deadlines(windows, inputs, str(found["output_mode"])),
         keep_open_s=float(message.get("keep_open_s", 0.0)),
         pace_s=float(message.get("pace_s", 0.0)),
+        target_s=message.get("target_s"),
     )
 
 

@@ -1,6 +1,6 @@
 """What a fleet looks like now: a table for terminals and notebooks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, NamedTuple
 
@@ -47,6 +47,10 @@ class FleetStatus:
     controller: str  # running, off, …
     slots: int
     queries: tuple[QueryStatus, ...]
+
+    def only(self, name: str) -> "FleetStatus":
+        """With this query alone."""
+        return replace(self, queries=tuple(q for q in self.queries if q.name == name))
 
     def columns(self) -> dict[str, list[str]]:
         """The table as text, by column; columns that would say nothing are left out."""

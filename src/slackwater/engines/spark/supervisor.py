@@ -21,7 +21,7 @@ class ControllerProcess:
     """The controller as a child process."""
 
     def __init__(self, settings: ControllerSettings) -> None:
-        self._settings = settings
+        self.settings = settings  # for the next start as well
         self._closed = threading.Event()
         self._lock = threading.Lock()  # between closing and starting again
         self._crashes: list[float] = []
@@ -51,7 +51,7 @@ class ControllerProcess:
             start_new_session=True,  # Ctrl-C at the terminal is the driver's to handle
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(asdict(self._settings)) + "\n")
+        process.stdin.write(json.dumps(asdict(self.settings)) + "\n")
         process.stdin.flush()
         return process
 

@@ -52,6 +52,17 @@ def socket_path(fleet: str) -> Path:
     return path
 
 
+def own_name() -> str:
+    """Of a fleet that was given none."""
+    return f"fleet-{os.getpid()}"
+
+
+def sockets() -> list[Path]:
+    """Of all controllers; one that was killed leaves its own."""
+    found = sorted(runtime_dir().glob("*.sock"))
+    return [path for path in found if not path.stem.endswith(".workers")]  # those are supervisors
+
+
 def refuse_if_answered(path: Path, fleet: str) -> None:
     """Two fleets of one name would take each other's gates."""
     try:
