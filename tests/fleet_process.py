@@ -21,8 +21,8 @@ def workload(seed, start, stop):
     traffic = Traffic(start_s=start, stop_s=stop, rate="1000", delays="uniform:0:300ms", seed=seed)
     return Ysb(traffic=traffic, campaigns=10)
 
-def ysb(spark, seed, start, stop):
-    return workload(seed, start, stop).query(spark, rows_per_batch=1500)
+def ysb(spark, seed, start, stop, rows):
+    return workload(seed, start, stop).query(spark, rows_per_batch=rows)
 """
 
 
@@ -38,6 +38,7 @@ class FleetProcess:
         queries: int = 2,
         master: str = "local[2]",
         seconds: int = 30,
+        rows_per_batch: int = 1500,
     ) -> None:
         self.folder = folder
         start = float(int(time.time()) - 60)
@@ -59,7 +60,8 @@ class FleetProcess:
         self.until_us = round((start + seconds - 4) * 1e6)  # windows that surely close
         sections = "".join(
             f"[queries.{name}]\nquery = 'pipeline:ysb'\nformat = 'parquet'\npath = 'out/{name}'\n"
-            f"arguments = {{ seed = {w.traffic.seed}, start = {start}, stop = {stop} }}\n"
+            f"arguments = {{ seed = {w.traffic.seed}, start = {start}, stop = {stop}, "
+            f"rows = {rows_per_batch} }}\n"
             for name, w in self.workloads.items()
         )
         (folder / "pipeline.py").write_text(PIPELINE)

@@ -96,6 +96,7 @@ class FleetFile(_Section):
     checkpoints: str = "checkpoints"
     spark: SparkSection = SparkSection()
     quality: QualitySection = QualitySection()
+    forwarding: bool = True  # whether queries of `slackwater fleet` tell each other of progress
     listen: str | None = None  # of `slackwater fleet`: host:port; default: a Unix socket
     workers: dict[str, WorkerSection] = {}
     queries: dict[str, QuerySection] = {}

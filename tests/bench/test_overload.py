@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from slackwater.bench.quality import ramp
-from slackwater.bench.quality.overload import best_fixed, figures, table
-from slackwater.bench.quality.report import write_overload_report
+from slackwater.bench.quality.overload import best_fixed, figures, rate_errors, table
+from slackwater.bench.quality.report import write_overload_report, write_ramp_report
 from slackwater.bench.quality.trial import QualityTrial, Watch
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.shedders import Counted
@@ -18,7 +18,9 @@ def run(lag_s: float, part: float) -> dict[str, Any]:
     """A lag that is large only while it settles, and then as given."""
     lags = [[5.0, 0.5], [25.0, 9.0], [40.0, lag_s], [60.0, lag_s / 2]]
     batches = [[at, 1.0, 1000, round(1000 * part)] for at in (5.0, 35.0, 45.0)]
-    return {"queries": {"knn": {"lags": lags, "batches": batches}}}
+    looks = [{"rate": 100, "rate_estimate": estimate} for estimate in (None, 100.0, 104.0)]
+    samples = [{"at_s": 1.0, "queries": {"knn": look}} for look in looks]
+    return {"queries": {"knn": {"lags": lags, "batches": batches}}, "samples": samples}
 
 
 def result() -> dict[str, Any]:
@@ -41,19 +43,26 @@ def test_the_best_fixed_rate_is_the_largest_that_keeps_up() -> None:
     assert table(result()).row_count == 5
 
 
+def test_the_rate_is_compared_where_it_was_estimated() -> None:
+    found = rate_errors(run(1.4, 0.46))
+    assert (found["mean"], found["looks"]) == (pytest.approx(0.02), 2)
+
+
 def test_the_page_shows_it(tmp_path: Path) -> None:
     text = write_overload_report(result(), tmp_path).read_text()
     assert "fixed:0.5 50%" in text
 
 
-def test_a_ramp_is_told_level_by_level() -> None:
+def test_a_ramp_is_told_level_by_level(tmp_path: Path) -> None:
     batches = [[1.0, 0.5, 100, 100], [25.0, 1.0, 400, 100]]
-    run = {"queries": {"knn": {"batches": batches, "lags": [[1.0, 0.4], [25.0, 2.0], [30.0, 1]]}}}
+    lags = [[1.0, 0.4], [25.0, 2.0], [30.0, 1]]
+    run = {"queries": {"knn": {"batches": batches, "lags": lags}}, "samples": []}
     made = {"capacity": 100.0, "step_s": 20.0, "runs": {"plain": run, "slackwater": run}}
     first, second = ramp.figures(made, "plain")[:2]
     assert (first["accuracy"], second["accuracy"]) == (1.0, 0.25)
     assert (first["latency_s"], second["lag_s"]) == (pytest.approx(0.7), 2.0)
     assert ramp.table(made).row_count == len(ramp.LEVELS)
+    assert "for 20 s" in write_ramp_report(made, tmp_path).read_text()
 
 
 class _Shedders:

@@ -18,6 +18,7 @@ from slackwater.core import (
     UsageError,
     Window,
 )
+from slackwater.core.model import Outlook
 
 NOW = 1000.0
 
@@ -228,3 +229,9 @@ def test_limits_never_make_a_backlog() -> None:
     limit = decide(busy, memory=full).admissions[0].row_limit
     assert limit is not None
     assert limit >= 3 * 10_000
+
+
+def test_who_has_much_ahead_of_it_elsewhere_goes_first() -> None:
+    near, far = query("near", NOW - 0.9), query("far", NOW - 0.9)
+    far = replace(far, metrics=replace(far.metrics, beyond=Outlook(fixed_s=0.5)))
+    assert [each.query for each in decide(near, far).admissions] == ["far"]

@@ -1,5 +1,6 @@
 """Where queries go, and what becomes of them when workers die."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -195,7 +196,7 @@ def test_queries_that_are_added_are_placed_and_those_taken_away_stop() -> None:
     fleet.joined("w1", 4)
     fleet.place_all(0)
     fleet.reported("w1", report(a=None, b=None), 1)
-    assert fleet.want([Wanted("a"), Wanted("c")]) == [Directive("w1", "stop", "b")]
+    assert fleet.want([Wanted("a"), Wanted("c")], 1) == [Directive("w1", "stop", "b")]
     assert fleet.place_all(2) == [Directive("w1", "start", "c")]
     fleet.ended("w1", "b", None, 3)
     assert fleet.place_all(4) == []
@@ -212,6 +213,7 @@ def application() -> Board:
         "light",
         "heavy-1",
         "heavy-2",
+        source=Wanted("source", min_accuracy=0.0),  # what its queries need counts
         light=Wanted("light", 5, 0.2, reads=("source",)),
         **{
             f"heavy-{n}": Wanted(f"heavy-{n}", 1, 0.2, task="heavy", reads=("source",))
@@ -233,6 +235,18 @@ def test_instances_share_a_rate_and_rows_are_dropped_where_nobody_wants_them() -
     assert aims["heavy-1"] == aims["heavy-2"] == pytest.approx(0.5, abs=0.01)
 
 
+def test_a_burst_leaves_the_minimum_of_what_the_application_gets() -> None:
+    fleet = application()
+    for name in ("light", "heavy-1", "heavy-2"):
+        fleet.queries[name].wanted = replace(fleet.queries[name].wanted, priority=1)
+    fleet.reported("w1", report(**{"source": cost(0.9), "light": cost(0.9)}), 0)
+    found = {each.query: each for each in fleet.control(100) if each.op == "aim"}
+    kept = found["source"].accuracy
+    assert kept is not None
+    assert kept < 1
+    assert found["light"].least == pytest.approx(0.2 / kept, abs=0.001)
+
+
 def test_what_reaches_a_query_through_a_shed_source_counts_as_that_part_only() -> None:
     fleet = application()
     halved = cost(0.1, current=0.5)
@@ -241,6 +255,26 @@ def test_what_reaches_a_query_through_a_shed_source_counts_as_that_part_only() -
     aims = {each.query: each.accuracy for each in fleet.control(100)}
     # At half its input a heavy instance needed 0.6 cores: at all of it 1.2, as above.
     assert aims["heavy-1"] == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_query_that_may_not_be_shed_is_left_alone_and_its_cpu_is_not_given_away() -> None:
+    fleet = board("plain", "shed", shed=Wanted("shed", 9, 0.1))
+    fleet.joined("w1", 1)
+    fleet.reported("w1", report(plain=cost(0.6), shed=cost(0.8)), 0)
+    for now_s in range(100, 200, 2):
+        assert fleet.control(now_s) == [Directive("w1", "aim", "shed", pytest.approx(0.5), 0.1)]
+
+
+def test_a_query_moves_to_where_its_user_wants_it_now_while_it_fits() -> None:
+    fleet = board("a")
+    for worker, cores in (("w1", 4), ("w2", 1), ("w3", 3)):
+        fleet.joined(worker, cores)
+        fleet.reported(worker, report(), 0)
+    fleet.reported("w1", report(a=cost(2.0)), 0)
+    assert fleet.want([Wanted("a", prefers=("w2",))], 1) == []
+    assert fleet.want([Wanted("a", prefers=("w2", "w3"))], 1) == [Directive("w1", "stop", "a")]
+    fleet.ended("w1", "a", None, 2)
+    assert fleet.place_all(2) == [Directive("w3", "start", "a")]
 
 
 def test_moves_are_counted() -> None:

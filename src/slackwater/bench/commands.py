@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slackwater.bench.lachesis.command import lachesis
+from slackwater.bench.quality.command import overload, quality, quality_cycle, ramp, split
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.terminal import (
     JsonFile,
@@ -233,73 +234,9 @@ def decide(
     write_json(json_file, result)
 
 
-@bench.command()
-def overload(
-    seconds: Annotated[float, typer.Option(min=20, help="Of overload.")] = 300.0,
-    times: Annotated[float, typer.Option(min=0.1, help="Input by what can be processed.")] = 2.0,
-    references: Annotated[int, typer.Option(min=1, help="What a row costs.")] = 200,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
-    json_file: JsonFile = None,
-    report: ReportFolder = None,
-) -> None:
-    """More input than the machine can take: Spark alone, fixed shed rates, and Slackwater."""
-    from slackwater.bench.quality.overload import measure, table
-    from slackwater.bench.quality.report import write_overload_report
-
-    make_folder(report)
-    result = with_status(lambda show: measure(seconds, times, references, master, show))
-    console.print(table(result))
-    write_json(json_file, result)
-    if report is not None:
-        page = write_overload_report(result, report)
-        console.print(f"report: {page}", highlight=False, markup=False)
-
-
-@bench.command()
-def ramp(
-    step: Annotated[float, typer.Option(min=5, help="Seconds of each level of load.")] = 20.0,
-    references: Annotated[int, typer.Option(min=1, help="What a row costs.")] = 200,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
-    json_file: JsonFile = None,
-) -> None:
-    """A rate that rises past what the machine can take: lag, throughput, latency."""
-    from slackwater.bench.quality.ramp import measure, table
-
-    result = with_status(lambda show: measure(step, references, master, show))
-    console.print(table(result))
-    write_json(json_file, result)
-
-
-@bench.command()
-def quality(
-    scenario: Annotated[int, typer.Option(min=1, max=3, help="Of the paper's evaluation.")] = 1,
-    rate: Annotated[float, typer.Option(min=1, help="Rows/s of a source, at load 1.")] = 500.0,
-    references: Annotated[int, typer.Option(min=1, help="What a row costs.")] = 200,
-    seconds: Annotated[float | None, typer.Option(min=20, help="Instead of all.")] = None,
-    json_file: JsonFile = None,
-) -> None:
-    """Applications with priorities on two workers of one core each, while the load changes."""
-    from slackwater.bench.quality.scenarios import measure, table
-
-    result = with_status(lambda show: measure(scenario, rate, references, show, seconds))
-    console.print(table(result))
-    console.print(result["checks"])
-    write_json(json_file, result)
-
-
-@bench.command("quality-cycle")
-def quality_cycle(
-    tasks: Annotated[int, typer.Option(min=1)] = 2000,
-    workers: Annotated[int, typer.Option(min=1)] = 100,
-    repeats: Annotated[int, typer.Option(min=1)] = 50,
-    json_file: JsonFile = None,
-) -> None:
-    """How long one cycle of the quality controller takes over many tasks. No Spark."""
-    from slackwater.bench.quality.cycle import measure, table
-
-    result = measure(tasks, workers, repeats)
-    console.print(table(result))
-    write_json(json_file, result)
+for _command in (overload, ramp, quality, split):
+    bench.command()(_command)
+bench.command("quality-cycle")(quality_cycle)
 
 
 @bench.command()

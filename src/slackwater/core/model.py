@@ -39,6 +39,23 @@ class QuerySpec:
         return max([now_s, *(end_s + self.keep_open_s for end_s in ends_s)])
 
 
+class Sweep(NamedTuple):
+    """A watermark that completes a window, as it came."""
+
+    end_s: float  # of the window
+    arrived_s: float
+
+
+class Outlook(NamedTuple):
+    """What a result still costs in the parts of a query that lie downstream."""
+
+    fixed_s: float = 0.0
+    per_row_s: float = 0.0
+
+
+NOTHING_BEYOND = Outlook()
+
+
 class OperatorMetrics(NamedTuple):
     """One step of a query, where the engine shows them."""
 
@@ -69,7 +86,8 @@ class QueryMetrics:
     watermark_s: float | None = None  # the watermark that the last batch ran with
     next_watermark_s: float | None = None  # the one that the next batch will run with
     input_watermarks_s: tuple[float, ...] = ()  # what it is made of: one for each input
-    sweep_arrived_s: float | None = None  # when the last watermark that completes a window came
+    sweep: Sweep | None = None  # the last that was seen to come, here or by the part upstream
+    beyond: Outlook = NOTHING_BEYOND  # as the parts downstream have told
     operators: tuple[OperatorMetrics, ...] = ()  # from the source on
     state_rows: int | None = None
     state_bytes: int | None = None

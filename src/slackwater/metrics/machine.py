@@ -39,6 +39,7 @@ class MachineMeter:
     def __init__(self, root: int | None = None, cpus: frozenset[int] = frozenset()) -> None:
         self._tree = CpuMeter(root)
         self._cpus = cpus
+        self.cores = float(len(cpus) or os.cpu_count() or 1)
         self._last = (time.monotonic(), self._tree.read(), busy_s(cpus))
 
     def look(self) -> tuple[float, float, float]:

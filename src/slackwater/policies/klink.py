@@ -16,6 +16,7 @@ from slackwater.policies._slate import MANY, Entry, LongSlate, ShortSlate, Slate
 from slackwater.policies.base import Policy, overdue_s
 from slackwater.progress.base import SweepDelay
 from slackwater.progress.epochs import RETRY_S, QueryEpochs
+from slackwater.progress.forwarding import row_cost_s
 from slackwater.progress.slack import SlackTable, expected_slack
 
 UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
@@ -168,7 +169,7 @@ class Klink(Policy):
             known.urgency_s if known.rank != OTHER else query.since_s,
             -query.spec.priority,
             known.rank,
-            (metrics.arrival_rate or 0.0) * (metrics.batch_per_row_s or 0.0) if grows else 0.0,
+            (metrics.arrival_rate or 0.0) * row_cost_s(metrics) if grows else 0.0,
             metrics.batch_start_s or 0.0,
         )
         self._slate.write(place, entry if waits else Entry())
@@ -349,13 +350,15 @@ def _again_s(known: _Known, query: QueryState) -> float:
 
 
 def _cost_s(known: _Known, query: QueryState) -> float:
-    """Of all batches that its next result still needs."""
+    """Of all batches that its next result still needs, here and downstream."""
     metrics = query.metrics
-    emit_s = metrics.batch_empty_s or known.fixed_s
+    emit_s = (metrics.batch_empty_s or known.fixed_s) + metrics.beyond.fixed_s
     if known.epochs.stage == "emit":  # what is in memory comes before its watermark
-        return emit_s + (metrics.buffered_rows or 0.0) * (metrics.batch_per_row_s or 0.0)
-    sweep_s = known.fixed_s + (metrics.backlog_rows or 0.0) * (metrics.batch_per_row_s or 0.0)
-    return sweep_s + emit_s if known.epochs.deadlines.output_mode == "append" else sweep_s
+        return emit_s + (metrics.buffered_rows or 0.0) * row_cost_s(metrics)
+    sweep_s = known.fixed_s + (metrics.backlog_rows or 0.0) * row_cost_s(metrics)
+    if known.epochs.deadlines.output_mode == "append":
+        return sweep_s + emit_s
+    return sweep_s + metrics.beyond.fixed_s
 
 
 def _drain_s(known: _Known, query: QueryState) -> float:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from slackwater.core.model import QueryMetrics
+from slackwater.core.model import QueryMetrics, Sweep
 from slackwater.core.windows import Deadlines
 from slackwater.progress.base import DelayStats, SweepDelay, SweepEstimator
 
@@ -78,20 +78,24 @@ class QueryEpochs:
     def update(self, metrics: QueryMetrics) -> None:
         """Take new metrics; cheap when they tell nothing new."""
         before, self._metrics = self._metrics, metrics
-        if metrics.sweep_arrived_s is not None:
-            if metrics.sweep_arrived_s != before.sweep_arrived_s:
-                self._see_sweep(metrics.sweep_arrived_s, metrics.next_watermark_s)
-        elif metrics.rows != before.rows:  # a batch without data does not show the frontier
+        if metrics.rows != before.rows:  # a batch without data does not show the frontier
             self._observe(metrics, before)
+        if metrics.sweep is not None and metrics.sweep != before.sweep:
+            if before.sweep is None:  # lags that were seen until now say nothing of it
+                self._whole = self._make()
+            self._see_sweep(metrics.sweep)
         self._advance(metrics)
 
-    def _see_sweep(self, arrived_s: float, window_end_s: float | None) -> None:
-        """The engine saw a sweeping watermark arrive; no need to conclude it from lags."""
-        if window_end_s is not None:
-            delay_s = max(0.0, arrived_s - window_end_s - self.watermark_delay_s)
-            self._whole.observe(DelayStats(1, delay_s, delay_s * delay_s))
-            self._whole.close_epoch(delay_s)
-            self._predict()
+    def _see_sweep(self, sweep: Sweep) -> None:
+        """A sweeping watermark was seen to arrive; no need to conclude it from lags.
+
+        Nor would that do where rows come in bursts, from another query: their lag is never less
+        than the time at which they were looked for.
+        """
+        delay_s = max(0.0, sweep.arrived_s - sweep.end_s - self.watermark_delay_s)
+        self._whole.observe(DelayStats(1, delay_s, delay_s * delay_s))
+        self._whole.close_epoch(delay_s)
+        self._predict()
 
     @property
     def following_s(self) -> float:
@@ -133,6 +137,8 @@ class QueryEpochs:
         if start_s is None or self.behind:
             return  # the batch was not let read to the frontier
         self.last_read_s = start_s
+        if metrics.sweep is not None:
+            return  # somebody sees the sweeps themselves
         coming_s = self._coming_s(metrics)
         if not self._single and metrics.next_watermark_s is None:
             start_s = before.batch_start_s  # what that batch read is known only now
@@ -168,7 +174,7 @@ class QueryEpochs:
         if final_s is None:  # the first batch: whatever it closed is not out yet
             final_s = coming_s - self.period_s
         end_s = self._end_after(final_s)
-        seen = metrics.sweep_arrived_s is not None  # then its epoch is closed already
+        seen = metrics.sweep is not None  # then its epoch is closed already
         if end_s > self.window_end_s and math.isfinite(self.window_end_s) and not seen:
             self._whole.close_epoch(None)
             for one in self._inputs:

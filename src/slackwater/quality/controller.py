@@ -6,7 +6,7 @@ What is left goes to queries by priority. Then it is worked out where rows are d
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class Decision:
     resume: tuple[str, ...] = ()  # stopped ones for which there is room again
     warming: frozenset[Key] = frozenset()
     short: tuple[str, ...] = ()  # workers whose minimums do not fit, and nothing could be done yet
+    lacked: dict[str, float] = field(default_factory=dict)  # cores for minimums, before any relief
 
 
 class QualityController:
@@ -109,6 +110,7 @@ class QualityController:
         resumed = self._resume(now_s, layout, cost, available, active)
         warming |= {key for query in resumed for key in self._keys(layout, query)}
 
+        before = self._free(layout, cost, available, active)
         relief = self._relieve(now_s, cluster, layout, cost, available, active, warming)
         moved = self._carry_out(now_s, cluster, layout, relief)
         active[relief.stopped] = False
@@ -133,6 +135,9 @@ class QualityController:
             resume=tuple(graph.tasks[graph.queries[query]].name for query in resumed),
             warming=frozenset(warming),
             short=tuple(cluster.names[w] for w in np.flatnonzero(free < -ROUNDING)),
+            lacked={
+                cluster.names[w]: -float(before[w]) for w in np.flatnonzero(before < -ROUNDING)
+            },
         )
 
     # -- steps ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Where supervisor and workers meet: a Unix socket of mode 0600, or TCP, loopback by default."""
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -31,8 +32,11 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def listen(fleet: str, address: str | None) -> socket.socket:
-    """The supervisor's socket."""
+    """The supervisor's socket; refused while another supervisor answers there."""
     if address is None:
+        with contextlib.suppress(OSError):
+            connect(fleet, None).close()
+            raise UsageError(f"another supervisor runs the fleet {fleet!r}: end it first")
         return wire.listen(default_socket(fleet))
     server = socket.create_server(parse(address))
     server.listen(64)

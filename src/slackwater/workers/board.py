@@ -42,14 +42,18 @@ class Board:
         self._controller = controller
         self._chance = chance or Random()
         self._most_failures = most_failures
+        self.events: list[dict[str, Any]] = []  # moves and stops, and what was lacking
 
-    def want(self, wanted: list[Wanted]) -> list[Directive]:
-        """The fleet file has changed: queries that are new are placed, others stop."""
+    def want(self, wanted: list[Wanted], now_s: float) -> list[Directive]:
+        """The fleet file has changed: queries that are new are placed, others stop, and one that
+        should be elsewhere now moves, if it fits there."""
         named = {each.name: each for each in wanted}
         found = []
         for name, placed in list(self.queries.items()):
             if name in named:
-                placed.wanted = named[name]
+                before, placed.wanted = placed.wanted, named[name]
+                if before.prefers != placed.wanted.prefers:
+                    found += self._follow(placed, now_s)
             elif placed.worker is None:
                 del self.queries[name]
             else:
@@ -128,7 +132,8 @@ class Board:
     def control(self, now_s: float) -> list[Directive]:
         """One cycle of the quality controller over all workers."""
         running = [each for each in self.queries.values() if each.phase == "running"]
-        known = [each for each in running if self._measured(each) is not None]
+        shed = [each for each in running if each.wanted.min_accuracy is not None]
+        known = [each for each in shed if self._measured(each) is not None]
         if not known or any(not view.report for view in self.workers.values()):
             return []
         model = Model(known, self.queries.values(), self.workers)
@@ -136,12 +141,11 @@ class Board:
         found = model.aims(decision.keep)
         for move in decision.moves:
             placed = model.query(*move.instance)
-            log.warning("%s moves from %s to %s", placed.wanted.name, move.origin, move.target)
-            placed.phase, placed.target, placed.told_s = "moving", move.target, now_s
-            placed.moves += 1
-            found.append(Directive(move.origin, "stop", placed.wanted.name))
+            self._note("moves", placed, now_s, decision.lacked.get(move.origin))
+            found.append(self._move(placed, move.target, now_s))
         for placed in (each for task in decision.stop for each in model.instances(task)):
             log.error("%s stops: no worker has the CPU for its minimum", placed.wanted.name)
+            self._note("stops", placed, now_s, decision.lacked.get(placed.worker or ""))
             placed.phase, placed.told_s = "stopping", now_s
             placed.error = "no worker has the CPU for its minimum accuracy"
             assert placed.worker is not None
@@ -149,6 +153,20 @@ class Board:
         for placed in (each for task in decision.resume for each in self._stopped_of(task)):
             placed.phase, placed.error = "unplaced", None
         return found
+
+    def warming(self, now_s: float) -> set[str]:
+        """Workers on which a query warms up."""
+        keys = self._controller.warmups.warming(now_s)
+        found = set()
+        for name, number in keys:
+            mates = [each for each in self.queries.values() if each.wanted.of_task == name]
+            if number < len(mates) and mates[number].worker is not None:
+                found.add(str(mates[number].worker))
+        return found
+
+    def _note(self, what: str, placed: Placed, now_s: float, lacked: float | None) -> None:
+        entry = {"at_s": round(now_s, 2), "what": what, "query": placed.wanted.name}
+        self.events.append({**entry, "worker": placed.worker, "lacked": lacked})
 
     def _stopped_of(self, task: str) -> list[Placed]:
         return [
@@ -175,6 +193,28 @@ class Board:
         if placed.phase == "running":
             placed.failures, placed.error = 0, None
         return True
+
+    def _follow(self, placed: Placed, now_s: float) -> list[Directive]:
+        """Move a query to where its user wants it now."""
+        prefers = placed.wanted.prefers
+        if placed.phase != "running" or not prefers or placed.worker in prefers:
+            return []
+        cost = self._measured(placed)
+        needed = UNKNOWN_CPU if cost is None else min(cost["fixed"] + cost["slope"], cost["most"])
+        names = [name for name in prefers if name in self.workers]
+        free = {name: self._free(self.workers[name]) for name in names}
+        target = max(names, key=lambda name: free[name], default=None)
+        if target is None or free[target] < needed:
+            return []
+        return [self._move(placed, target, now_s)]
+
+    def _move(self, placed: Placed, target: str, now_s: float) -> Directive:
+        """It starts there when it is known to have stopped here."""
+        assert placed.worker is not None
+        log.warning("%s moves from %s to %s", placed.wanted.name, placed.worker, target)
+        placed.phase, placed.target, placed.told_s = "moving", target, now_s
+        placed.moves += 1
+        return Directive(placed.worker, "stop", placed.wanted.name)
 
     def _again(self, now_s: float) -> list[Directive]:
         found = []

@@ -43,8 +43,7 @@ def supervise(
 def work(file: FleetFile, path: Path, name: str, connect_to: str | None) -> None:
     """Until the supervisor says so, or a signal."""
     worker = Worker(file, path, name, connect_to)
-    _on_signals(worker)
-    worker.run()
+    worker.run(on_open=lambda: _on_signals(worker))
 
 
 def table(supervisor: Supervisor) -> Table:

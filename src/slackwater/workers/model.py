@@ -1,6 +1,6 @@
 """What workers report, as the quality controller takes it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ class Wanted:
 
     name: str
     priority: float = 1.0
-    min_accuracy: float = 1.0
+    min_accuracy: float | None = None  # None: it is never shed, moved or stopped for want of CPU
     prefers: tuple[str, ...] = ()  # workers
     task: str | None = None  # of an application; several queries of one task are its instances
     reads: tuple[str, ...] = ()  # tasks that write the logs it reads
@@ -36,6 +36,7 @@ class Directive:
     op: Literal["start", "stop", "aim"]
     query: str
     accuracy: float | None = None  # part of its input that its shedders are to keep
+    least: float | None = None  # and the least that a burst may leave of it
 
 
 @dataclass
@@ -50,6 +51,7 @@ class Placed:
     error: str | None = None
     failures: int = 0
     moves: int = 0
+    desired: float | None = None  # accuracy that the application is to have here
 
 
 @dataclass
@@ -82,13 +84,13 @@ class Model:
     Parameters
     ----------
     running
-        Queries whose costs are known.
+        Queries that may be shed and whose costs are known.
     everyone
-        All queries: which tasks there are, and which instance is which.
+        All queries: which instance is which, and what those cost that are never shed.
     """
 
     def __init__(
-        self, running: list[Placed], everyone: Iterable[Placed], workers: Mapping[str, WorkerView]
+        self, running: list[Placed], everyone: Collection[Placed], workers: Mapping[str, WorkerView]
     ) -> None:
         self._running = running
         self._numbers = _numbers(everyone)
@@ -104,7 +106,7 @@ class Model:
         self.cluster = Cluster(
             names,
             np.array([workers[name].cores for name in names]),
-            np.array([float(workers[name].report["others"]) for name in names]),
+            np.array([_others(workers[name], everyone) for name in names]),
         )
         self.load = self._load([measured(each, workers) or {} for each in running])
 
@@ -118,20 +120,32 @@ class Model:
 
     def aims(self, keep: Keep) -> list[Directive]:
         """What the shedders of each query are to keep: all instances of a task the same."""
+        for each in self._running:
+            each.desired = round(float(keep.tasks[self.graph.index[each.wanted.of_task]]), 4)
         aim = np.ones(len(self.graph.tasks))
         aim[self.graph.sources] = keep.sources
         inner = np.full(len(aim), np.inf)
         np.minimum.at(inner, self.graph.edges[:, 1], keep.edges)
         aim = np.where(np.isfinite(inner), inner, aim)
-        return [
-            Directive(
-                each.worker or "",
-                "aim",
-                each.wanted.name,
-                round(float(aim[self.graph.index[each.wanted.of_task]]), 4),
-            )
-            for each in self._running
-        ]
+        least = self._least(keep)
+        found = []
+        for each in self._running:
+            task = self.graph.index[each.wanted.of_task]
+            numbers = (round(float(aim[task]), 4), round(float(least[task]), 4))
+            found.append(Directive(each.worker or "", "aim", each.wanted.name, *numbers))
+        return found
+
+    def _least(self, keep: Keep) -> Floats:
+        """By task: which part of what it is given makes up the minimum accuracy."""
+        graph = self.graph
+        given = np.full(len(graph.tasks), np.inf)
+        np.minimum.at(given, graph.edges[:, 1], keep.tasks[graph.edges[:, 0]])
+        given = np.where(np.isfinite(given), given, 1.0)
+        active = np.ones(len(graph.queries), bool)
+        wanted = graph.over_queries(graph.min_accuracy, active)
+        parts = np.divide(wanted, given, out=np.ones_like(wanted), where=given > 0)
+        found: Floats = np.clip(parts, 0.0, 1.0)
+        return found
 
     def _number(self, placed: Placed) -> int:
         return self._numbers[placed.wanted.name]
@@ -167,7 +181,17 @@ class Model:
 
 def _task(name: str, wanted: Wanted, tasks: Mapping[str, Wanted]) -> Task:
     feeds = tuple(other for other, theirs in tasks.items() if name in theirs.reads)
-    return Task(name, feeds, wanted.priority, wanted.min_accuracy)
+    return Task(name, feeds, wanted.priority, wanted.min_accuracy or 0.0)
+
+
+def _others(view: WorkerView, everyone: Iterable[Placed]) -> float:
+    """Cores that queries which may be shed cannot have: of other processes and other queries."""
+    used = float(view.report["others"])
+    for each in everyone:
+        cost = view.queries.get(each.wanted.name, {}).get("cost")
+        if each.wanted.min_accuracy is None and each.worker == view.name and cost is not None:
+            used += min(cost["fixed"] + cost["slope"], cost["most"])
+    return used
 
 
 def _numbers(queries: Iterable[Placed]) -> dict[str, int]:

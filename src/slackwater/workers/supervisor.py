@@ -19,6 +19,7 @@ from slackwater.quality import QualityController, WarmUps
 from slackwater.workers import address
 from slackwater.workers.board import Board, Directive, Wanted
 from slackwater.workers.channel import Channel, ChannelError, Message, accept
+from slackwater.workers.relay import relayed
 from slackwater.workers.roster import Roster
 from slackwater.workers.secret import make_token, read_token
 
@@ -37,7 +38,7 @@ def wanted_of(file: FleetFile) -> list[Wanted]:
         Wanted(
             name,
             query.priority,
-            1.0 if query.min_accuracy is None else query.min_accuracy,
+            query.min_accuracy,
             tuple(query.workers),
             query.task,
             tuple(query.reads),
@@ -115,24 +116,26 @@ class Supervisor:
     def close(self, timeout_s: float = 60.0) -> None:
         """Let the workers stop their queries and end."""
         self._closing.set()
-        for name in list(self._channels):
+        told = list(self._channels)
+        for name in told:
             self._send(name, {"op": "over"})
         until_s = time.monotonic() + timeout_s
-        for process in self._spawned.values():
-            try:
-                process.wait(max(0.1, until_s - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                log.warning("a worker did not end; it is killed")
         for name, known in list(self.roster.processes.items()):
-            if not known.alive or name in self._spawned:
-                known.end_group()
+            while name in told and known.alive and time.monotonic() < until_s:
+                time.sleep(0.05)
+            if name in told and known.alive:
+                log.warning("worker %s did not end; it is killed", name)
+            known.end_group()
             self.roster.remove(name)
+        for process in self._spawned.values():
+            process.poll()
         self._server.close()
 
     def rows(self) -> list[dict[str, Any]]:
         """One a query, for the table."""
         found = []
-        for placed in self.board.queries.values():
+        warming = self.board.warming(time.time())
+        for placed in list(self.board.queries.values()):
             view = self.board.workers.get(placed.worker or "")
             known = view.queries.get(placed.wanted.name, {}) if view is not None else {}
             found.append(
@@ -142,7 +145,11 @@ class Supervisor:
                     "worker": placed.worker,
                     "priority": placed.wanted.priority,
                     "moves": placed.moves,
+                    "desired": placed.desired,
+                    "warming": placed.worker in warming,
                     "accuracy": known.get("accuracy"),
+                    "rate": known.get("rate"),
+                    "lag_s": known.get("lag_s"),
                     "error": placed.error,
                 }
             )
@@ -152,9 +159,14 @@ class Supervisor:
         """Everything that is known, for a file of JSON lines."""
         workers = {
             name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
-            for name, view in self.board.workers.items()
+            for name, view in list(self.board.workers.items())
         }
-        return {"at_s": round(time.time(), 2), "workers": workers, "queries": self.rows()}
+        return {
+            "at_s": round(time.time(), 2),
+            "workers": workers,
+            "queries": self.rows(),
+            "events": self.board.events,
+        }
 
     def _reread(self) -> None:
         """Queries may be added to the file and taken from it while the fleet runs."""
@@ -167,7 +179,7 @@ class Supervisor:
         except (OSError, UsageError) as error:
             log.warning("the fleet goes on as it is: %s", error)
             return
-        self._direct(self.board.want(wanted_of(file)))
+        self._direct(self.board.want(wanted_of(file), time.time()))
 
     # -- workers --------------------------------------------------------------------------------
 
@@ -269,6 +281,8 @@ class Supervisor:
             self.board.joined(worker, float(message["cores"]))
         elif message["op"] == "report":
             self._direct(self.board.reported(worker, message, now_s))
+            for each in relayed(self.board.queries, message["queries"]):
+                self._send(each.worker, each.message)
         elif message["op"] == "ended":
             self.board.ended(worker, str(message["query"]), message.get("error"), now_s)
 
@@ -276,7 +290,7 @@ class Supervisor:
         for each in directives:
             message: Message = {"op": each.op, "query": each.query}
             if each.accuracy is not None:
-                message["accuracy"] = each.accuracy
+                message.update(accuracy=each.accuracy, least=each.least)
             self._send(each.worker, message)
 
     def _send(self, worker: str, message: Message) -> None:

@@ -5,6 +5,7 @@ import logging
 import os
 import queue
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,17 @@ class Worker:
         self.name = name
         self._token = read_token(address.token_path(self.fleet_name))
         self._connect_to = connect_to or file.listen
+        self._forwards = file.forwarding
         self._cpus = frozenset(section.cpus)
         if self._cpus:
             os.sched_setaffinity(0, self._cpus)  # Spark's processes inherit it
         self._cores = section.cores or float(len(self._cpus) or os.cpu_count() or 1)
         quality = replace(
-            quality_settings(file.quality), pauses=False, watches_all=True, cpus=self._cpus
+            quality_settings(file.quality),
+            pauses=False,
+            watches_all=True,
+            cpus=self._cpus,
+            cores=section.cores,
         )
         self._launch = Launch(_for_worker(file, self._cores), path.parent, quality=quality)
         self._orders: queue.Queue[Message] = queue.Queue()
@@ -67,9 +73,16 @@ class Worker:
         self._channel: Channel | None = None  # while there is a supervisor
         self._stop = threading.Event()
 
-    def run(self) -> None:
-        """Until the supervisor says that it is over, or :meth:`stop`."""
+    def run(self, on_open: Callable[[], None] = lambda: None) -> None:
+        """Until the supervisor says that it is over, or :meth:`stop`.
+
+        Parameters
+        ----------
+        on_open
+            Called when Spark is there: it puts handlers of signals of its own.
+        """
         spark = self._launch.open_session()
+        on_open()
         with self._launch.open_fleet(spark, f"{self.fleet_name}.{self.name}") as fleet:
             handler = threading.Thread(target=self._obey, args=(fleet,), daemon=True)
             handler.start()
@@ -79,6 +92,7 @@ class Worker:
                 except (OSError, ChannelError) as error:
                     log.info("no supervisor: %s", error)
                 self._stop.wait(RECONNECT_S)
+            spark.sparkContext.setLogLevel("OFF")  # what stopping interrupts is no error
         spark.stop()
 
     def stop(self) -> None:
@@ -104,7 +118,10 @@ class Worker:
                 message = channel.receive()
                 if message is None:
                     return
-                self._take(fleet, message)
+                try:
+                    self._take(fleet, message)
+                except (KeyError, TypeError, ValueError) as error:
+                    log.warning("a message of the supervisor is refused: %r", error)
         finally:
             closed.set()
             self._channel = None
@@ -119,7 +136,10 @@ class Worker:
         if message["op"] == "over":
             self.stop()
         elif message["op"] == "aim":
-            fleet.quality.order(str(message["query"]), float(message["accuracy"]))
+            numbers = float(message["accuracy"]), float(message["least"])
+            fleet.quality.order(str(message["query"]), *numbers)
+        elif message["op"] == "tell":
+            fleet.parts.hear(str(message["query"]), str(message["by"]), message)
         else:
             self._orders.put(message)
 
@@ -133,11 +153,15 @@ class Worker:
 
     def _report_of(self, fleet: Fleet) -> Message:
         queries: dict[str, Any] = {}
-        for name in self._locks:
+        parts = fleet.parts.reports() if self._forwards else {}
+        for name in list(self._locks):  # another thread starts and stops queries
             accuracy = fleet.accuracy(name)
             queries[name] = {
                 "cost": fleet.quality.cost(name),
                 "accuracy": None if accuracy is None else accuracy._asdict(),
+                "part": parts.get(name),
+                "rate": fleet.quality.rate(name),
+                "lag_s": fleet.quality.lag_s(name),
             }
         return {
             "used": fleet.quality.used,

@@ -4,15 +4,13 @@ The application of the Stream-Economics evaluation, as functions for a fleet fil
 streaming query, and logs lie between them. The second query has two instances.
 """
 
-import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from slackwater.engines.spark.between import read_log, write_log
+from slackwater.engines.spark.between import await_log, read_log, write_log
 from slackwater.engines.spark.feed import load_feed
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.shed_rows import new_shed_path
@@ -54,16 +52,9 @@ def sink(
 ) -> DataFrame:
     """Drives of both streams, labelled by reference points near their start."""
     for folder in folders:
-        _await_log(Path(folder), wait_s)
+        await_log(folder, wait_s)
     rows = read_log(spark, list(folders), instance=(number, of), sheddable=True)
     return Knn(traffic=Traffic(start_s=0.0), references=references).labelled(rows)
-
-
-def _await_log(folder: Path, limit_s: float) -> None:
-    """Another worker may still be about to make it."""
-    until_s = time.monotonic() + limit_s
-    while not (folder / "schema.json").exists() and time.monotonic() < until_s:
-        time.sleep(0.2)
 
 
 def knn(

@@ -122,6 +122,20 @@ def test_specifications_and_progress_reach_the_controller(path: Path, gate: Gate
     assert query["metrics"]["frontier_lag_s"] == pytest.approx(0.5)
 
 
+def test_what_another_part_of_a_query_tells_outlasts_its_own_progress(
+    path: Path, gate: Gate
+) -> None:
+    gate.link.send({"op": "told", "query": "a", "sweep": [3.0, 3.4], "beyond": [0.5, 1e-5]})
+    gate.arrive("a")
+
+    def heard() -> bool:
+        (query,) = wire.ask(path, "status")["queries"]
+        metrics = query["metrics"]
+        return (metrics["sweep"], metrics["beyond"]) == ([3.0, 3.4], [0.5, 1e-5])
+
+    eventually(heard)
+
+
 def test_explain_tells_why(path: Path, gate: Gate) -> None:
     gate.arrive("a")
     eventually(lambda: len(wire.ask(path, "decisions")) == 1)

@@ -1,9 +1,10 @@
 """More input than the machine can take: Spark alone, the best fixed rate, and Slackwater."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from slackwater.bench.apart import run_in_process
@@ -15,7 +16,9 @@ SETTLING_S = 10.0  # after the beginning of the overload, that do not count
 LAG_LIMIT_S = 2.0
 PROBE_RATE = 20_000
 CALM_S = 20.0  # of a tenth of the load first, in which the JVM compiles
-SEARCH = (0.3, 0.4, 0.5, 0.6, 0.7)  # parts of the input that are tried as fixed rates
+SEARCH = (0.3, 0.7)  # parts of the input between which the best fixed rate is looked for
+SEARCHES = 4  # each halves the range
+FIXED_S = 60.0  # of overload, for a fixed rate
 
 Show = Callable[[str], None]
 
@@ -36,19 +39,25 @@ def measure(
     capacity = capacity_of(references, master)
     rate = round(times * capacity)
     traffic = f"steps:0={rate // 10},{CALM_S:g}={rate}"
-    runs = {}
-    for arm in ("plain", "slackwater", *(f"fixed:{part}" for part in SEARCH)):
+    runs: dict[str, Any] = {}
+
+    def run(arm: str, length_s: float) -> dict[str, float]:
         show(f"{rate} rows/s, {arm}")
-        length_s = seconds if not arm.startswith("fixed") else min(seconds, 60.0)
-        trial = QualityTrial(
-            arm=arm,
-            queries=[asdict(QueryPlan(name="knn", rate=traffic, references=references))],
-            seconds=CALM_S + length_s,
-            master=master,
+        plan = QueryPlan(name="knn", rate=traffic, references=references)
+        runs[arm] = run_trial(
+            QualityTrial(arm=arm, queries=[asdict(plan)], seconds=CALM_S + length_s, master=master)
         )
-        runs[arm] = run_trial(trial)
-        if arm.startswith("fixed") and figures(runs[arm])["lag_s"] > LAG_LIMIT_S:
-            break  # larger parts fall behind all the more
+        return figures(runs[arm])
+
+    run("plain", seconds)
+    run("slackwater", seconds)
+    good, bad = SEARCH
+    for _ in range(SEARCHES):
+        part = round((good + bad) / 2, 4)
+        if run(f"fixed:{part:g}", min(seconds, FIXED_S))["lag_s"] <= LAG_LIMIT_S:
+            good = part
+        else:
+            bad = part
     return {"capacity": capacity, "rate": rate, "seconds": seconds, "runs": runs}
 
 
@@ -62,6 +71,29 @@ def figures(run: dict[str, Any]) -> dict[str, float]:
     return {
         "lag_s": max(lags, default=0.0),
         "accuracy": sum(each[3] for each in batches) / seen if seen else 0.0,
+    }
+
+
+def rate_errors(run: dict[str, Any]) -> dict[str, float]:
+    """Of the estimated rate of the source: mean, and 90th percentile of its size."""
+    looks = [look for sample in run["samples"] for look in sample["queries"].values()]
+    known = [look for look in looks if look["rate_estimate"] is not None and look["rate"] > 0]
+    return rate_figures([(look["rate_estimate"], look["rate"]) for look in known])
+
+
+def rate_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Of rates that were estimated, beside those that were.
+
+    >>> rate_figures([(101.0, 100.0), (99.0, 100.0)])
+    {'mean': 0.0, 'p90': 0.01, 'looks': 2}
+    """
+    if not pairs:
+        return {}
+    errors = np.array([estimated / true - 1 for estimated, true in pairs])
+    return {
+        "mean": round(float(errors.mean()), 5),
+        "p90": round(float(np.quantile(np.abs(errors), 0.9)), 5),
+        "looks": len(errors),
     }
 
 
@@ -87,13 +119,26 @@ def table(result: dict[str, Any]) -> Table:
         shown = f"{part:.0%}" if part is not None and arm == "slackwater" else ""
         mark = " (best)" if arm == best else ""
         grid.add_row(arm + mark, f"{found['lag_s']:.2f}", f"{found['accuracy']:.1%}", shown)
+    grid.caption = rate_line(result["runs"]["slackwater"])
     return grid
 
 
-def capacity_of(references: int, master: str) -> float:
-    """Rows per second of Spark alone with always more to do than it can."""
+def rate_line(run: dict[str, Any]) -> str | None:
+    """How well the rate of the source was estimated, for a table's foot."""
+    errors = rate_errors(run)
+    if not errors:
+        return None
+    mean, p90, looks = errors["mean"], errors["p90"], errors["looks"]
+    return f"estimated rate: mean error {mean:+.2%}, 90th percentile {p90:.2%} ({looks} looks)"
+
+
+def capacity_of(references: int, master: str, cpus: Sequence[int] = ()) -> float:
+    """Rows per second of Spark alone with always more to do than it can, on some CPUs or all."""
     plan = QueryPlan(name="knn", rate=f"{PROBE_RATE}", references=references)
-    run = run_trial(QualityTrial(arm="plain", queries=[asdict(plan)], seconds=60, master=master))
+    trial = QualityTrial(
+        arm="plain", queries=[asdict(plan)], seconds=60, master=master, cpus=list(cpus)
+    )
+    run = run_trial(trial)
     batches = run["queries"]["knn"]["batches"]
     if len(batches) < 3:
         raise EngineError("hardly a micro-batch ended within a minute: give fewer references")

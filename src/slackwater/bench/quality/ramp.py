@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from slackwater.bench.quality.overload import Show, capacity_of, run_trial
+from slackwater.bench.quality.overload import Show, capacity_of, rate_line, run_trial
 from slackwater.bench.quality.trial import QualityTrial, QueryPlan
 
 LEVELS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)  # of what can be processed
@@ -75,4 +75,5 @@ def table(result: dict[str, Any]) -> Table:
             )
         ]
         grid.add_row(f"{both[0]['level']:g}", *cells)
+    grid.caption = rate_line(result["runs"]["slackwater"])
     return grid

@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -51,6 +52,7 @@ class QualityTrial:
     master: str = "local[2]"
     policy: str = "fcfs"
     settings: dict[str, Any] = field(default_factory=dict)  # of QualitySettings
+    cpus: list[int] = field(default_factory=list)  # that Spark is bound to; none: all
 
     def __post_init__(self) -> None:
         if self.arm not in ("plain", "slackwater") and not self.arm.startswith("fixed:"):
@@ -95,6 +97,8 @@ class Watch:
 
 def run(trial: QualityTrial) -> dict[str, Any]:
     """Everything in this process: a fresh JVM."""
+    if trial.cpus:
+        os.sched_setaffinity(0, trial.cpus)
     spark = session("slackwater-quality", trial.master)
     spark.sparkContext.setLogLevel("OFF")
     plain = trial.arm != "slackwater"

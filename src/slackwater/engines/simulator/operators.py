@@ -17,10 +17,12 @@ from slackwater.core.errors import EngineError, UsageError
 from slackwater.core.model import (
     Memory,
     OperatorMetrics,
+    Outlook,
     QueryMetrics,
     QueryState,
     Schedule,
     Snapshot,
+    Sweep,
 )
 from slackwater.engines.simulator.flow import FEW, Floats, run_in_order, run_shared
 from slackwater.engines.simulator.heap import Heap
@@ -28,6 +30,7 @@ from slackwater.engines.simulator.pipeline import PipelineQuery, Segment
 from slackwater.engines.simulator.query import Result
 from slackwater.engines.simulator.sources import Mark, Sources
 from slackwater.engines.simulator.warmup import WarmUp
+from slackwater.progress.forwarding import outlook
 
 Execution = Literal["cores", "threads", "priorities"]
 
@@ -312,10 +315,10 @@ class OperatorEngine:
 
     def _metrics(self, place: int, queued: float, now_s: float) -> QueryMetrics:
         query, arrived = self._queries[place], self._known_marks[place]
-        per_row_s = self._each_s[place]
+        beyond = Outlook()
         if self.forwarding and place in self.downstream:
             node, there = self.downstream[place]
-            per_row_s += node.outlook(there)
+            beyond = outlook(node._states[there].metrics)
         return QueryMetrics(
             batches=self._states[place].metrics.batches + 1,
             rows=int(self._done[place, -1]),
@@ -323,14 +326,15 @@ class OperatorEngine:
             buffered_rows=queued,
             arrival_rate=self._rate(place),
             batch_fixed_s=NO_TIME_S,
-            batch_per_row_s=per_row_s,
+            batch_per_row_s=self._each_s[place],
             batch_empty_s=NO_TIME_S,
             batch_s=self.cycle_s,
             batch_start_s=now_s,
             selectivity=query.window_selectivity * float(query.reach[-1]),
             watermark_s=self._passed_s[place],
             next_watermark_s=arrived.end_s,
-            sweep_arrived_s=arrived.came_s if arrived.position else None,
+            sweep=Sweep(arrived.end_s, arrived.came_s) if arrived.position else None,
+            beyond=beyond,
             operators=self._operators(place),
             state_rows=query.rows_out,
             state_bytes=int(query.state_bytes),
@@ -352,14 +356,6 @@ class OperatorEngine:
                 )
             ]
         )
-
-    def outlook(self, place: int) -> float:
-        """For the node before: what an event still costs here.
-
-        What waits here is not told: it is worked off while the node before works, so it is no cost
-        of what is still there. Counted as one it would send most to where most waits already.
-        """
-        return self._each_s[place]
 
 
 def _shown(segment: Segment) -> list[tuple[float, float, float]]:

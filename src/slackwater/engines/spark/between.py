@@ -1,6 +1,7 @@
 """Queries of one application, joined by logs: one writes what others read."""
 
 import json
+import time
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
@@ -12,14 +13,16 @@ from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.logs.loading import load
-from slackwater.engines.spark.logs.log import Log
+from slackwater.engines.spark.logs.log import Log, Stream
 from slackwater.engines.spark.logs.reader import LogReader
-from slackwater.engines.spark.logs.segment_log import SegmentLog, SegmentOptions
+from slackwater.engines.spark.logs.segment_log import SegmentLog, SegmentOptions, SegmentStream
 from slackwater.engines.spark.logs.segments import append, claim, trim
 from slackwater.engines.spark.shed_rows import new_shed_path
+from slackwater.engines.spark.source_process import now_us
 
 FORMAT = "slackwater-log"
 SCHEMA = "schema.json"
+STANDS_STILL_US = 10_000_000  # a log that has not grown for so long has no rate
 
 
 def write_log(df: DataFrame, folder: str | Path, *, keep_s: float = 86_400.0) -> DataStreamWriter:
@@ -88,6 +91,13 @@ def read_log(
     return load(spark, LogSource, schema, options)
 
 
+def await_log(folder: str | Path, limit_s: float = 60.0) -> None:
+    """Until the query that writes a log has been built, perhaps by another worker."""
+    until_s = time.monotonic() + limit_s
+    while not (Path(folder) / SCHEMA).exists() and time.monotonic() < until_s:
+        time.sleep(0.2)
+
+
 def _schema(folder: Path) -> str:
     try:
         return (folder / SCHEMA).read_text()
@@ -122,3 +132,9 @@ class SegmentReader(LogReader):
 
     def _open(self, schema: pa.Schema) -> Log:
         return SegmentLog(self._options, schema)
+
+    def _as_of_us(self, view: dict[str, Stream]) -> int:
+        """Logs grow in bursts: their rate is seen from one segment's end to the next."""
+        since_us = now_us() - STANDS_STILL_US
+        times = [max(s.written_us, since_us) for s in view.values() if isinstance(s, SegmentStream)]
+        return sum(times) // len(times) if times else now_us()

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,9 +18,10 @@ from slackwater.core.slots import default_slots
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark import source_gate, wire
 from slackwater.engines.spark.agent import Agent, AgentEvents
-from slackwater.engines.spark.approximate import approximate
-from slackwater.engines.spark.controller import ControllerSettings, ControllerThread
+from slackwater.engines.spark.approximate_fleet import FleetApproximate
+from slackwater.engines.spark.controller import ControllerSettings
 from slackwater.engines.spark.discovery import discover, discover_query
+from slackwater.engines.spark.fleet_control import FleetControl
 from slackwater.engines.spark.gate_choice import GateKind, choose_gate
 from slackwater.engines.spark.handle import FleetQuery
 from slackwater.engines.spark.knobs import Knobs
@@ -33,18 +33,17 @@ from slackwater.engines.spark.members import (
     query_spec,
     query_status,
 )
+from slackwater.engines.spark.parts import FleetParts
 from slackwater.engines.spark.pauses import Pauses
 from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.quality_fleet import FleetQuality
 from slackwater.engines.spark.quality_loop import QualityLoop, QualitySettings
 from slackwater.engines.spark.restarts import Restarter
 from slackwater.engines.spark.status import Accuracies, FleetStatus
-from slackwater.engines.spark.supervisor import ControllerProcess
 from slackwater.sampling import Promise
 
 log = logging.getLogger("slackwater.fleet")
 
-CONTROLLER_START_S = 20.0
 SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
 
 
@@ -102,7 +101,6 @@ class Fleet:
             raise UsageError(f"slots must be at least 1, not {slots}")
         if max_wait is not None and max_wait <= 0:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
-        self._dry_run = dry_run
         self._gated = policies.load(policy, **(parameters or {})).gated  # wrong names fail here
         self.spark = spark
         self._app_name = spark.sparkContext.appName
@@ -116,17 +114,15 @@ class Fleet:
         held = self.gate_kind if self._gated else "none"
         self._launcher = Launcher(self._members, held, starts_at_once, self._ask_controller)
         self._pauses = Pauses(self._members, self._launcher)
-        self.planners: list[Planner] = []  # of approximate queries
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
         wire.refuse_if_answered(self.socket, self.name)
         self.knobs = Knobs(wire.runtime_dir() / f"{self.name}.knobs")
         self.knobs.forget_all()
-        self._settings = ControllerSettings(
+        settings = ControllerSettings(
             str(self.socket), policy, self.slots, dry_run, parameters or {}
         )
-        self._controller_kind = controller
-        self._controller = self._start_controller()
+        self._control = FleetControl(settings, controller)
         self._events = AgentEvents(
             self._on_ready,
             self._on_progress,
@@ -139,10 +135,16 @@ class Fleet:
         )
         self._agent = Agent(spark, self.socket, self.knobs, self._events)
         self._launcher.agent = self._agent
-        self._await_controller(wanted=self._gated and not dry_run)
+        holds = self._gated and not dry_run
+        if holds:
+            self._control.await_held(self._agent.link)
         self._restarter = Restarter(self._launcher.relaunch)
         self._quality = FleetQuality(spark, quality or QualitySettings(), self._launcher)
         self.on_progress(self._quality.take)
+        self.parts = FleetParts(self._members, self._agent, self._ask_controller)
+        self.on_progress(self.parts.take)
+        can_hold = holds and self.gate_kind != "none"
+        self._approximate = FleetApproximate(self._members, self._agent, can_hold, self.on_progress)
 
     # -- queries --------------------------------------------------------------------------------
 
@@ -302,7 +304,7 @@ class Fleet:
             then sampled by a filter inside Spark, and windows are kept open by the gate, for no
             longer than half their slide.
         """
-        found = approximate(
+        return self._approximate.build(
             df,
             time=time,
             window=window,
@@ -313,14 +315,12 @@ class Fleet:
             promise=Promise(error, confidence),
             sampler=sampler,
             arrival=arrival,
-            can_hold=self._gated and self.gate_kind != "none" and not self._dry_run,
         )
-        found.planner.on_wait = partial(self._expect_wait, found.keeps_open)
-        if found.keeps_open:
-            found.planner.keeps_waits = lambda: self._agent.link.held
-        self.on_progress(found.planner.take)
-        self.planners.append(found.planner)
-        return found.results
+
+    @property
+    def planners(self) -> list[Planner]:
+        """Of approximate queries."""
+        return self._approximate.planners
 
     def stop_query(self, name: str) -> None:
         """Stop one query and forget it; started again, it goes on from its checkpoint."""
@@ -374,15 +374,12 @@ class Fleet:
     def off(self) -> None:
         """Open every gate: queries go on as plain Spark, and nothing is shed."""
         self._quality.loop.enabled = False
-        wire.ask(self.socket, "control", action="off")
+        self._control.off()
 
     def on(self) -> None:
         """Hold queries again; also starts a controller that had given up."""
-        if isinstance(self._controller, ControllerProcess) and self._controller.given_up:
-            self._controller = self._start_controller()
-            self._await_controller(wanted=True)
         self._quality.loop.enabled = True
-        wire.ask(self.socket, "control", action="on")
+        self._control.on(self._agent.link)
 
     def switch(self, policy: str) -> None:
         """Another policy from now on. Queries that were started under one that holds nobody have
@@ -402,11 +399,11 @@ class Fleet:
     @property
     def controller_pid(self) -> int | None:
         """Of the controller's process; ``None`` when it is a thread."""
-        return self._controller.pid if isinstance(self._controller, ControllerProcess) else None
+        return self._control.pid
 
     def controller_cpu_s(self) -> float:
         """CPU time that the controller has used so far."""
-        return float(wire.ask(self.socket, "cost")["cpu_s"])
+        return self._control.cpu_s()
 
     def status(self) -> FleetStatus:
         """Every query with its phase and figures; prints as a table, also in notebooks."""
@@ -433,8 +430,7 @@ class Fleet:
 
     def explain(self, last: int = 20, query: str | None = None) -> list[dict[str, Any]]:
         """The last decisions, newest first: which query, why, how long it waited, who else did."""
-        found: list[dict[str, Any]] = wire.ask(self.socket, "decisions", last=last, query=query)
-        return found
+        return self._control.decisions(last, query)
 
     def on_progress(self, sink: Callable[[str, dict[str, Any]], None]) -> None:
         """Call ``sink(query name, progress)`` for every progress event. It must return at once."""
@@ -475,10 +471,9 @@ class Fleet:
                 except Exception as error:
                     log.warning("%s did not stop cleanly: %s", member.spec.name, error)
         self._agent.close()
-        self._controller.close()
+        self._control.close()
         self.knobs.clear()
-        for planner in self.planners:
-            planner.close()
+        self._approximate.close()
 
     def __enter__(self) -> Self:
         return self
@@ -489,29 +484,16 @@ class Fleet:
     def _repr_html_(self) -> str:
         return self.status()._repr_html_()
 
-    def _expect_wait(self, keep_open: bool, name: str, wait_s: float) -> None:
-        """A window of this query closes so long after its end: the policy should know."""
-        member = self._members[name]
-        deadlines = member.spec.deadlines
-        inputs = tuple(replace(each, watermark_delay_s=wait_s) for each in deadlines.inputs)
-        member.spec = replace(
-            member.spec,
-            deadlines=replace(deadlines, inputs=inputs),
-            keep_open_s=wait_s if keep_open else 0.0,
-        )
-        self._agent.add(member.spec)
-
     def _ask_controller(self) -> tuple[dict[str, dict[str, Any]], bool]:
         """What it knows of each query, and whether gates are open.
 
         A source gate arrives there, not here, so this is also where it is seen to be ready.
         """
-        answer = wire.ask(self.socket, "status", timeout_s=1.0)
-        known = {entry["spec"]["name"]: entry for entry in answer["queries"]}
+        known, is_open = self._control.known()
         for name, entry in known.items():
             if name in self._members and (entry["phase"] != "idle" or entry["admissions"]):
                 self._members[name].ready.set()
-        return known, answer["open"]
+        return known, is_open
 
     def _notes(self) -> dict[str, Any]:
         runs = {name: run for run, name in list(self._events.named.items())}
@@ -545,9 +527,7 @@ class Fleet:
                 self.resume(name)
             elif action == "policy":
                 self.policy = str(command["policy"])
-                self._settings = replace(self._settings, policy=self.policy, parameters={})
-                if isinstance(self._controller, ControllerProcess):
-                    self._controller.settings = self._settings
+                self._control.keep_policy(self.policy)
             else:
                 self._quality.loop.enabled = action == "on"
         except Exception as error:
@@ -579,13 +559,3 @@ class Fleet:
             member.ready.set()
             return
         self._restarter.failed(member, exception)
-
-    # -- controller -----------------------------------------------------------------------------
-
-    def _start_controller(self) -> ControllerProcess | ControllerThread:
-        kind = ControllerProcess if self._controller_kind == "process" else ControllerThread
-        return kind(self._settings)
-
-    def _await_controller(self, wanted: bool) -> None:
-        if wanted and not self._agent.link.wait_held(CONTROLLER_START_S):
-            log.warning("the controller did not come up; queries run as plain Spark until it does")

@@ -33,6 +33,7 @@ class FleetQuality:
         cores = float(spark.sparkContext.defaultParallelism) if local else None
         if cores is not None and settings.cpus:
             cores = float(len(settings.cpus))
+        cores = cores if settings.cores is None else settings.cores
         self._launcher = launcher
         self._members: dict[str, Member] = {}
         self.loop = QualityLoop(settings, cores, self._pause, self._resume, self._set_pace)

@@ -51,6 +51,16 @@ class QualitySettings:
     pauses: bool = True  # whether queries are stopped here; a supervisor does it itself
     watches_all: bool = False  # also queries that are never shed, for what they cost
     cpus: frozenset[int] = frozenset()  # that this process is bound to; none: all
+    cores: float | None = None  # that queries may use; None: those of the session
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a supervisor, who knows the other workers as well, wants of a query."""
+
+    accuracy: float  # part of what it is given that it is to keep
+    least: float  # and that a burst must leave
+    at_s: float
 
 
 @dataclass
@@ -67,7 +77,7 @@ class Quality:
     paused: bool = False  # stopped because its minimum does not fit
     applied: float = 1.0  # what its shedders aim at
     pace_s: float = 0.0  # least time between its micro-batches
-    ordered: tuple[float, float] | None = None  # what a supervisor wants, and when it said so
+    ordered: "Order | None" = None  # of a supervisor
     busy_before_s: float = 0.0
 
 
@@ -112,7 +122,7 @@ class QualityLoop:
         )
         self._lock = threading.Lock()
         self._queries: dict[str, Quality] = {}
-        self.others = 0.0  # cores that other processes use, smoothed
+        self.others = 0.0  # of our cores, those that other processes use, smoothed
         self._cores_per_batch = 1.0  # while a micro-batch runs; less when others are in its way
         self._most_per_batch = 1.0  # and the most that was seen lately
         self._closing = threading.Event()
@@ -146,16 +156,23 @@ class QualityLoop:
         with self._lock:
             self._queries.pop(name, None)
 
-    def order(self, name: str, accuracy: float) -> None:
+    def order(self, name: str, accuracy: float, least: float) -> None:
         """A supervisor says how much a query is to keep; it must say so again and again."""
         found = self._queries.get(name)
         if found is not None:
-            found.ordered = (min(max(accuracy, 0.0), 1.0), time.time())
+            accuracy, least = (min(max(part, 0.0), 1.0) for part in (accuracy, least))
+            found.ordered = Order(accuracy, least, time.time())
 
     def rate(self, name: str) -> float | None:
         """Rows per second that arrive for a query, as far as is known."""
         found = self._queries.get(name)
         return None if found is None else found.meter.rate
+
+    def lag_s(self, name: str) -> float | None:
+        """Seconds of input that waited when its last micro-batch ended."""
+        found = self._queries.get(name)
+        rate = None if found is None else found.meter.rate
+        return None if found is None or not rate else max(0.0, found.meter.backlog) / rate
 
     def cost(self, name: str) -> dict[str, float] | None:
         """What a query costs: cores at accuracy 0, more at 1, at most; and its accuracy now."""
@@ -163,11 +180,11 @@ class QualityLoop:
         needs = found.meter.needs if found is not None else None
         if found is None or needs is None:
             return None
-        each, waiting = self._cores_per_batch, needs.backlog / self.settings.drain_s
-        behind = 1 + waiting / needs.rate if needs.rate > 0 else 1.0
+        each = self._cores_per_batch
+        # Without what waits: the limit on micro-batches lets it go, and it is no reason to move.
         return {
             "fixed": each * needs.fixed,
-            "slope": each * needs.rows * behind,
+            "slope": each * needs.rows,
             "most": self._most_per_batch,
             "current": 1.0 if found.current is None else found.current,
         }
@@ -214,11 +231,17 @@ class QualityLoop:
             quality.busy_before_s = quality.meter.busy_s
         if seconds <= 0:
             return
-        self.others += 0.3 * (others - self.others)
+        self.others += 0.3 * (self._taken(others) - self.others)
         self.used += 0.3 * (own - self.used)
         if busy_s > 0.2 * seconds:
             self._cores_per_batch += 0.2 * (own * seconds / busy_s - self._cores_per_batch)
             self._most_per_batch = max(1.0, self._cores_per_batch, 0.99 * self._most_per_batch)
+
+    def _taken(self, others: float) -> float:
+        """What others use of our cores: as long as the machine has more, they use those first."""
+        if self._cores is None or not self.settings.counts_others:
+            return 0.0
+        return max(0.0, others - max(0.0, self._machine.cores - self._cores))
 
     def _model(self, queries: list[tuple[Quality, Needs]]) -> tuple[Layout, Load, Cluster]:
         graph = Graph([Task(q.name, (), q.priority, q.min_accuracy) for q, _ in queries])
@@ -243,20 +266,19 @@ class QualityLoop:
             backlog=waiting,
         )
         cores = self._cores if self._cores is not None else 1e6
-        counted = self._cores is not None and self.settings.counts_others
-        others = self.others if counted else 0.0
-        return layout, load, Cluster((WORKER,), np.array([cores]), np.array([others]))
+        return layout, load, Cluster((WORKER,), np.array([cores]), np.array([self.others]))
 
     def _enforce(self, queries: list[Quality], decision: Decision) -> None:
         for place, quality in enumerate(queries):
             quality.desired = float(decision.desired[place])
             quality.current = float(decision.current[place])
-            if quality.ordered is not None and time.time() < quality.ordered[1] + ORDER_LASTS_S:
-                quality.desired = quality.ordered[0]  # it knows the other workers as well
+            least, order = quality.min_accuracy, quality.ordered
+            if order is not None and time.time() < order.at_s + ORDER_LASTS_S:
+                quality.desired, least = order.accuracy, order.least
             rise = min(quality.desired, quality.applied + SLOWLY)
             quality.applied = rise
             rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
-            quality.shedders.aim(quality.applied, rows, quality.min_accuracy)
+            quality.shedders.aim(quality.applied, rows, least)
         self._pace(queries, decision)
         for name in decision.stop:
             log.error("%s stops: there is no CPU for its minimum accuracy", name)

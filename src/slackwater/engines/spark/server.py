@@ -15,12 +15,14 @@ from typing import Any
 
 from slackwater.core.model import (
     Memory,
+    Outlook,
     Phase,
     QueryMetrics,
     QuerySpec,
     QueryState,
     Schedule,
     Snapshot,
+    Sweep,
 )
 from slackwater.core.protocols import Clock
 from slackwater.core.windows import Deadlines, InputStream, Window
@@ -66,6 +68,22 @@ class _Query:
         self.stage = ""  # what its last admission was for, as far as the policy says
         self.client: _Client | None = None  # where its gate is
         self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
+        self._sweep: Sweep | None = None  # as parts of the query elsewhere have told
+        self._beyond = Outlook()
+
+    def hear(self, message: Message) -> None:
+        """What another part of the query, on another worker perhaps, has seen or will cost."""
+        if message.get("sweep") is not None:
+            self._sweep = Sweep(*map(float, message["sweep"]))
+        if message.get("beyond") is not None:
+            self._beyond = Outlook(*map(float, message["beyond"]))
+        self.state = replace(self.state, metrics=self.heard(self.state.metrics))
+
+    def heard(self, metrics: QueryMetrics) -> QueryMetrics:
+        """What its batches show, and what was heard."""
+        if self._sweep is None and self._beyond == Outlook():
+            return metrics
+        return replace(metrics, sweep=self._sweep, beyond=self._beyond)
 
     def enter(self, phase: Phase, now_s: float, metrics: QueryMetrics | None = None) -> None:
         before = self.state
@@ -241,6 +259,9 @@ class ControlServer:
         elif op == "done":
             if query.state.phase == "running" and message.get("at", now_s) >= query.state.since_s:
                 query.enter("idle", now_s)
+        elif op == "told":
+            query.hear(message)
+            return query.state.phase == "waiting"
         elif op == "gone":
             self._queries.pop(name, None)
         elif op == "progress":
@@ -268,7 +289,7 @@ class ControlServer:
             )
             for result in query.results.update(query.state.spec.deadlines, metrics, done_s):
                 self.recent.add("result", query=name, **result._asdict())
-        return metrics
+        return query.heard(metrics)
 
     def _fuller(self, message: Message) -> Memory:
         """Driver or executors, whichever has less room; of executors only the state is seen."""
@@ -377,7 +398,7 @@ def read_spec(message: Message) -> QuerySpec:
     True
     """
     found = message["deadlines"]
-    windows = tuple(Window(**_tuples(w)) for w in found["windows"])
+    windows = read_windows(found["windows"])
     inputs = tuple(InputStream(**_tuples(i)) for i in found["inputs"])
     return QuerySpec(
         name=str(message["query"]),
@@ -388,6 +409,11 @@ def read_spec(message: Message) -> QuerySpec:
         pace_s=float(message.get("pace_s", 0.0)),
         target_s=message.get("target_s"),
     )
+
+
+def read_windows(found: list[dict[str, Any]]) -> tuple[Window, ...]:
+    """From JSON."""
+    return tuple(Window(**_tuples(each)) for each in found)
 
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:

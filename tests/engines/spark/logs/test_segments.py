@@ -148,3 +148,17 @@ def test_a_query_reads_what_another_writes_also_when_its_batch_ran_twice(
     ).start().awaitTermination()
     found = sorted(row["id"] for row in spark.table("between").collect())
     assert found == list(range(300))
+
+
+def test_a_log_tells_when_it_grew_not_when_it_was_looked_at(tmp_path: Path) -> None:
+    fill(tmp_path, [5, 5])
+    newest = segments(tmp_path)[-1].path
+    at_s = newest.stat().st_mtime - 3
+    os.utime(newest, (at_s, at_s))
+    offset = reader(tmp_path).reportLatestOffset()
+    assert offset is not None
+    assert (offset["n"], offset["t"]) == (10, pytest.approx(1e6 * at_s, abs=10))
+    os.utime(newest, (0, 0))
+    offset = reader(tmp_path).reportLatestOffset()
+    assert offset is not None
+    assert offset["t"] > 1e6 * at_s - 20e6, "a log that stands still has no rate"

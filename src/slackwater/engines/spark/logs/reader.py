@@ -92,8 +92,13 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except ServerAway:  # a progress report is nothing to fail for
             return self._reported
         latest = {name: self._reach(name, stream) for name, stream in view.items()}
-        self._reported = LogOffset(self._count(latest), now_us(), now_us(), latest).json()
+        as_of_us = self._as_of_us(view)
+        self._reported = LogOffset(self._count(latest), as_of_us, as_of_us, latest).json()
         return self._reported
+
+    def _as_of_us(self, view: dict[str, Stream]) -> int:
+        """When what is in the streams had arrived: rates are worked out from it."""
+        return now_us()
 
     def _plan(self, start: LogOffset, rows: int | None) -> LogOffset | None:
         planned_us = max(now_us(), start.planned_us)

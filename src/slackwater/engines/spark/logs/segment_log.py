@@ -48,6 +48,7 @@ class SegmentStream:
 
     earliest: int
     latest: int
+    written_us: int = 0  # when the last segment was
 
     def missing_after(self, position: Position) -> int | None:
         if position > self.latest:
@@ -71,7 +72,8 @@ class SegmentLog:
         for name, folder in self._folders.items():
             written = segments(folder)
             ends = (written[0].first, written[-1].last) if written else (0, 0)
-            found[name] = SegmentStream(self._mine(ends[0]), self._mine(ends[1]))
+            written_us = written[-1].path.stat().st_mtime_ns // 1000 if written else 0
+            found[name] = SegmentStream(self._mine(ends[0]), self._mine(ends[1]), written_us)
         return found
 
     def ordinal(self, position: Position) -> int:
