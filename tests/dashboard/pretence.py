@@ -36,7 +36,7 @@ class PretendFleet:
         self._names = [f"query-{number}" for number in range(queries)]
         self._closed = False
         self._link = Link(controller, self._on_grant, self._on_lease, self.commands.append)
-        assert self._link.wait_held(10)
+        assert self._link.wait_held(60)
 
     def close(self) -> None:
         self._closed = True

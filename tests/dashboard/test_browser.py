@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PIL import Image
 
 from slackwater.engines.spark import wire
 from tests.browser import Browser, needs_chromium
@@ -109,7 +110,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def browser(tmp_path: Path) -> Iterator[Browser]:
     with Browser(tmp_path / "profile") as running:
         yield running
-        assert not [line for line in running.complaints if "net::ERR" not in line]
+        expected = ("net::ERR", "401")  # a controller that is killed; a token that is missing
+        assert not [c for c in running.complaints if not any(word in c for word in expected)]
 
 
 def texts(selector: str) -> str:
@@ -124,8 +126,11 @@ def choose(policy: str) -> str:
 
 
 def keep(browser: Browser, name: str) -> None:
+    """A picture for the README, in few colours because they are in the repository."""
     if SCREENSHOTS:
-        browser.screenshot(Path(SCREENSHOTS) / name)
+        path = Path(SCREENSHOTS) / name
+        browser.screenshot(path)
+        Image.open(path).convert("RGB").quantize(200).save(path, optimize=True)
 
 
 def cpu_share(process: psutil.Process, seconds: float) -> float:
@@ -153,9 +158,11 @@ def test_the_page_takes_less_than_a_twentieth_of_a_core(shop: Shop, browser: Bro
     browser.wait_for(ALL_SHOWN)
     time.sleep(2)  # its first drawing is not what it takes
     before_s, began_s = browser.cpu_s(), time.monotonic()
-    assert cpu_share(shop.helper("slackwater.dashboard"), 10) < 0.05
+    served = cpu_share(shop.helper("slackwater.dashboard"), 10)
     shown = (browser.cpu_s() - before_s) / (time.monotonic() - began_s)
-    print(f"the browser itself: {shown:.1%} of a core")
+    print(f"of a core: server {served:.2%}, browser {shown:.2%}")
+    assert served < 0.05
+    assert shown < 0.15  # it draws without a GPU here, beside a busy Spark
 
 
 def test_it_tells_what_a_person_wants_to_know(shop: Shop, browser: Browser) -> None:
@@ -170,13 +177,17 @@ def test_it_tells_what_a_person_wants_to_know(shop: Shop, browser: Browser) -> N
     painted = "document.querySelector('#strip').getContext('2d').getImageData(0, 0, 900, 300).data"
     assert browser.run(f"new Set({painted}).size") > 10  # the strip is not empty
     browser.resize(1280, 1000)
-    time.sleep(1)
+    if SCREENSHOTS:  # a picture of a fleet that has run for a while
+        browser.run("document.querySelector('#span').value = '60'")
+        time.sleep(90)
     keep(browser, "page-light.png")
     browser.prefer("dark")
     browser.wait_for("getComputedStyle(document.body).backgroundColor === 'rgb(16, 22, 28)'")
     browser.resize(390, 844, phone=True)
     browser.wait_for("document.documentElement.scrollWidth <= 390")  # nothing is cut off
-    time.sleep(1)
+    if SCREENSHOTS:
+        browser.run("document.querySelector('#span').value = '20'")
+        time.sleep(2)
     keep(browser, "page-phone.png")
 
 

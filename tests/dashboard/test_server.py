@@ -205,3 +205,12 @@ def test_workers_of_one_fleet_and_a_middleware(tmp_path: Path) -> None:
         control.close()
         for each in (*gates, *started):
             each.close()
+
+
+def test_a_query_keeps_its_place_when_it_is_paused(fleet: PretendFleet, page: Dashboard) -> None:
+    eventually(lambda: len(queries(page)) == 3)
+    before = list(queries(page))
+    fleet.note(**{"query-0": {"state": "paused"}})
+    fleet._link.send({"op": "gone", "query": "query-0"})
+    eventually(lambda: queries(page)["query-0"]["state"] == "paused")
+    assert list(queries(page)) == before

@@ -91,6 +91,7 @@ class Watch:
         self._paths, self._middlewares = fleets, middlewares
         self._expected = expected
         self._fleets: dict[str, Fleet] = {}
+        self._places: dict[tuple[str, str], int] = {}  # in the order in which they were first seen
         self._recent: dict[tuple[str, str], deque[float]] = {}  # latencies, by fleet and query
         self._picture = Picture(
             0, {"at_s": 0.0, "fleets": [], "queries": [], "middlewares": []}, ""
@@ -175,6 +176,9 @@ class Watch:
                 rows = [row | {"state": "unknown"} for row in rows]
             fleets.append(status)
             queries += [row | {"latencies_s": self._curve(fleet.name, row["name"])} for row in rows]
+        for row in queries:
+            self._places.setdefault((row["fleet"], row["name"]), len(self._places))
+        queries.sort(key=lambda row: self._places[row["fleet"], row["name"]])
         status = {
             "at_s": time.time(),
             "fleets": fleets,

@@ -9,7 +9,7 @@ when its first row may be handed out, and is written here.
 import math
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -99,23 +99,19 @@ class Ledger:
         chances
             A number between 0 and 1 for each that depends on the row alone.
         """
-        rows, windows = len(event_us), self.grid.windows_per_event
-        found = Weighed(
-            np.zeros(rows, dtype=bool),
-            np.ones(rows),
-            np.zeros((rows, windows)),
-            np.zeros((rows, windows)),
-            np.zeros((rows, 2)),
-        )
         ends_us = self.grid.ends_after(event_us)
         firsts = np.array([first for first, _ in self.plans])
         which = np.maximum(np.searchsorted(firsts, ends_us, side="right") - 1, 0)
-        for number in np.unique(which).tolist():
+        present = np.unique(which).tolist() if len(self.plans) > 1 else []
+        if len(present) < 2:
+            plan = self.plans[present[0] if present else 0][1]
+            return self._weigh_alike(plan, ends_us, event_us, arrival_us, chances)
+        parts = []
+        for number in present:
             mine = np.flatnonzero(which == number)
-            self._weigh_alike(
-                self.plans[number][1], found, mine, ends_us, event_us, arrival_us, chances
-            )
-        return found
+            plan, times = self.plans[number][1], (ends_us[mine], event_us[mine], arrival_us[mine])
+            parts.append((mine, self._weigh_alike(plan, *times, chances[mine])))
+        return _assembled(parts, len(event_us))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -134,29 +130,32 @@ class Ledger:
         return self.grid.size_us + KEEP_US
 
     def _weigh_alike(
-        self,
-        plan: CellPlan,
-        found: Weighed,
-        mine: NDArray[np.intp],
-        ends_us: Ints,
-        event_us: Ints,
-        arrival_us: Ints,
-        chances: Floats,
-    ) -> None:
-        """The rows ``mine``, whose cells have the same plan."""
-        before_end_us = ends_us[mine] - 1 - event_us[mine]
+        self, plan: CellPlan, ends_us: Ints, event_us: Ints, arrival_us: Ints, chances: Floats
+    ) -> Weighed:
+        """Rows whose cells have the same plan."""
+        windows, slide_us = self.grid.windows_per_event, self.grid.slide_us
+        before_end_us = ends_us - 1 - event_us
         rates = _by_substream(plan.rates, before_end_us, self.grid, beyond=plan.rates[-1])
-        found.rates[mine] = rates
-        found.keep[mine] = chances[mine] < rates
-        found.usual[mine] = plan.usual
-        for window in range(self.grid.windows_per_event):
-            until_end_us = before_end_us + window * self.grid.slide_us
+        weights, doubts = (np.empty((len(event_us), windows)) for _ in range(2))
+        late_us = arrival_us - ends_us - plan.wait_us
+        for window in range(windows):
+            until_end_us = before_end_us + window * slide_us
             shares = _by_substream(plan.shares, until_end_us, self.grid, beyond=1.0)
-            close_us = ends_us[mine] + window * self.grid.slide_us + plan.wait_us
-            in_time = arrival_us[mine] <= close_us
-            found.weights[mine, window] = np.where(in_time, 1.0 / (rates * shares), 0.0)
-            doubts = _by_substream(plan.doubts, until_end_us, self.grid, beyond=0.0)
-            found.doubts[mine, window] = doubts
+            in_time = late_us <= window * slide_us
+            weights[:, window] = in_time / (rates * shares)
+            doubts[:, window] = _by_substream(plan.doubts, until_end_us, self.grid, beyond=0.0)
+        usual = np.broadcast_to(np.array(plan.usual, dtype=np.float64), (len(event_us), 2))
+        return Weighed(chances < rates, rates, weights, doubts, usual)
+
+
+def _assembled(parts: list[tuple[NDArray[np.intp], Weighed]], rows: int) -> Weighed:
+    """What was found out of some of the rows and of others, in the order of all of them."""
+    order = np.empty(rows, dtype=np.intp)
+    order[np.concatenate([mine for mine, _ in parts])] = np.arange(rows)
+    names = [each.name for each in fields(Weighed)]
+    return Weighed(
+        **{n: np.concatenate([getattr(part, n) for _, part in parts])[order] for n in names}
+    )
 
 
 def _by_substream(

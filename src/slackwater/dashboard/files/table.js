@@ -2,7 +2,7 @@
 const since = (at) => at - store.status.at_s;  // the status was made
 
 const COLUMNS = [
-  { label: "state", value: (q) => q.state, show: (cell, q) => {
+  { label: "state", always: true, value: (q) => q.state, show: (cell, q) => {
     if (!cell.firstChild) cell.append(make("span"));
     say(cell.firstChild, q.state);
     const kind = "badge " + q.state;
@@ -28,7 +28,7 @@ const COLUMNS = [
   { label: "accuracy", title: "desired / delivered", value: (q) => q.accuracy && q.accuracy.delivered,
     text: (q) => q.accuracy ? percent(q.accuracy.desired) + " / " + (percent(q.accuracy.delivered) || "?") : "" },
   { label: "shed", value: (q) => q.shed_rate, text: (q) => percent(q.shed_rate) },
-  { label: "", show: (cell, q) => pauseButton(cell, q) },
+  { label: "", always: true, show: (cell, q) => pauseButton(cell, q) },
 ];
 const OPTIONAL = ["worker", "accuracy", "shed"];
 const order = { column: null, up: true };
@@ -85,9 +85,10 @@ function drawTable(at) {
     const row = rows.get(key);
     if (body.children[place] !== row) body.insertBefore(row, body.children[place] || null);
     row.classList.toggle("hidden", wanted !== "" && !(key + " " + query.state).toLowerCase().includes(wanted));
-    if (row.filled && !row.near) return;  // nobody sees it
+    const seldom = row.filled && !row.near;  // nobody sees it: only what it is and can be told
     row.filled = true;
     COLUMNS.forEach((column, number) => {
+      if (seldom && !column.always) return;
       const cell = row.children[number];
       cell.classList.toggle("hidden", without[number]);
       if (column.show) column.show(cell, query, at); else say(cell, column.text(query, at));
