@@ -277,6 +277,44 @@ def test_a_query_moves_to_where_its_user_wants_it_now_while_it_fits() -> None:
     assert fleet.place_all(2) == [Directive("w3", "start", "a")]
 
 
+def test_nothing_stops_while_somebody_is_on_the_way_or_not_measured() -> None:
+    fleet = board("low", "high", low=Wanted("low", 1, 0.5), high=Wanted("high", 2, 0.9))
+    fleet.joined("w1", 1)
+    fleet.reported("w1", report(high=cost(1.5), low=None), 0)
+    for now_s in range(100, 200, 2):
+        assert without_aims(fleet.control(now_s)) == []
+    fleet.reported("w1", report(high=cost(1.05), low=cost(0.5)), 200)
+    assert without_aims(fleet.control(201)) == [Directive("w1", "stop", "low")]
+
+
+def test_what_was_stopped_for_want_of_cpu_comes_back_when_load_falls() -> None:
+    fleet = board(
+        "source",
+        "sink",
+        "main",
+        source=Wanted("source", 1, 0.0),
+        sink=Wanted("sink", 1, 0.8, reads=("source",)),
+        main=Wanted("main", 2, 1.0),
+    )
+    fleet.joined("w1", 1)
+
+    def told(now_s: float, rate: float, **queries: dict[str, float]) -> None:
+        shown = report(**queries)
+        shown["queries"]["source"]["rate"] = rate
+        fleet.reported("w1", shown, now_s)
+
+    told(0, 1000.0, source=cost(0.05), sink=cost(0.6), main=cost(0.6))
+    assert without_aims(fleet.control(100)) == [Directive("w1", "stop", "sink")]
+    fleet.ended("w1", "sink", None, 101)
+    told(102, 1000.0, source=cost(0.05), main=cost(0.6))
+    for now_s in range(104, 150, 2):
+        assert without_aims(fleet.control(now_s)) == []
+        assert fleet.queries["sink"].phase == "stopped"
+    told(150, 300.0, source=cost(0.05), main=cost(0.6))
+    fleet.control(152)
+    assert [each.query for each in fleet.place_all(153)] == ["sink"]
+
+
 def test_moves_are_counted() -> None:
     fleet = moving()
     fleet.control(100)

@@ -99,8 +99,17 @@ class QualityController:
         """Queries that do not run because their minimum does not fit."""
         return tuple(self._stopped)
 
-    def cycle(self, now_s: float, cluster: Cluster, layout: Layout, load: Load) -> Decision:
-        """One turn: measurements in, decision out."""
+    def cycle(
+        self, now_s: float, cluster: Cluster, layout: Layout, load: Load, settled: bool = True
+    ) -> Decision:
+        """One turn: measurements in, decision out.
+
+        Parameters
+        ----------
+        settled
+            False: somebody is on the way or not measured yet, so nothing moves or stops. Otherwise
+            an important query could stop for want of a less important one that is not seen.
+        """
         graph = layout.graph
         current = self.accuracy.current(layout, load)
         cost = self._remembering(layout, load, Cost.of(layout, load, current))
@@ -111,7 +120,11 @@ class QualityController:
         warming |= {key for query in resumed for key in self._keys(layout, query)}
 
         before = self._free(layout, cost, available, active)
-        relief = self._relieve(now_s, cluster, layout, cost, available, active, warming)
+        if settled:
+            relief = self._relieve(now_s, cluster, layout, cost, available, active, warming)
+        else:
+            relief = Relief(before)
+            self._short_for.clear()
         moved = self._carry_out(now_s, cluster, layout, relief)
         active[relief.stopped] = False
         self._remember(layout, load, cost, relief.stopped)

@@ -134,10 +134,22 @@ class Board:
         running = [each for each in self.queries.values() if each.phase == "running"]
         shed = [each for each in running if each.wanted.min_accuracy is not None]
         known = [each for each in shed if self._measured(each) is not None]
+        for each in known:
+            each.home, each.cost = each.worker, self._measured(each)
+        known += [each for each in self.queries.values() if self._waits_for_cpu(each)]
         if not known or any(not view.report for view in self.workers.values()):
             return []
         model = Model(known, self.queries.values(), self.workers)
-        decision = self._controller.cycle(now_s, model.cluster, model.layout, model.load)
+        under_way = [
+            each
+            for each in self.queries.values()
+            if each.wanted.min_accuracy is not None
+            and each not in known
+            and each.phase not in ("stopped", "failed")
+        ]
+        decision = self._controller.cycle(
+            now_s, model.cluster, model.layout, model.load, settled=not under_way
+        )
         found = model.aims(decision.keep)
         for move in decision.moves:
             placed = model.query(*move.instance)
@@ -167,6 +179,11 @@ class Board:
     def _note(self, what: str, placed: Placed, now_s: float, lacked: float | None) -> None:
         entry = {"at_s": round(now_s, 2), "what": what, "query": placed.wanted.name}
         self.events.append({**entry, "worker": placed.worker, "lacked": lacked})
+
+    def _waits_for_cpu(self, placed: Placed) -> bool:
+        """Whether it was stopped for want of CPU; what it cost is known then."""
+        stopped = placed.phase == "stopped" and placed.error is not None
+        return stopped and placed.cost is not None and placed.home in self.workers
 
     def _stopped_of(self, task: str) -> list[Placed]:
         return [

@@ -52,6 +52,8 @@ class Placed:
     failures: int = 0
     moves: int = 0
     desired: float | None = None  # accuracy that the application is to have here
+    home: str | None = None  # the worker that it was last on
+    cost: dict[str, float] | None = None  # and what it cost there
 
 
 @dataclass
@@ -84,7 +86,8 @@ class Model:
     Parameters
     ----------
     running
-        Queries that may be shed and whose costs are known.
+        Queries that may be shed and whose costs are known; also those that were stopped for want
+        of CPU, with what they cost when they ran.
     everyone
         All queries: which instance is which, and what those cost that are never shed.
     """
@@ -100,7 +103,7 @@ class Model:
         self.layout = Layout(
             self.graph,
             np.array([self.graph.index[each.wanted.of_task] for each in running], dtype=np.intp),
-            np.array([names.index(each.worker or "") for each in running], dtype=np.intp),
+            np.array([names.index(_place(each)) for each in running], dtype=np.intp),
             np.array([self._numbers[each.wanted.name] for each in running], dtype=np.intp),
         )
         self.cluster = Cluster(
@@ -108,7 +111,8 @@ class Model:
             np.array([workers[name].cores for name in names]),
             np.array([_others(workers[name], everyone) for name in names]),
         )
-        self.load = self._load([measured(each, workers) or {} for each in running])
+        self._rates = _rates(running, workers)
+        self.load = self._load([measured(each, workers) or each.cost or {} for each in running])
 
     def query(self, task: str, number: int) -> Placed:
         """The query that is an instance."""
@@ -130,9 +134,11 @@ class Model:
         least = self._least(keep)
         found = []
         for each in self._running:
+            if each.worker is None:
+                continue
             task = self.graph.index[each.wanted.of_task]
             numbers = (round(float(aim[task]), 4), round(float(least[task]), 4))
-            found.append(Directive(each.worker or "", "aim", each.wanted.name, *numbers))
+            found.append(Directive(each.worker, "aim", each.wanted.name, *numbers))
         return found
 
     def _least(self, keep: Keep) -> Floats:
@@ -151,14 +157,15 @@ class Model:
         return self._numbers[placed.wanted.name]
 
     def _load(self, costs: list[dict[str, float]]) -> Load:
-        """Rates are relative: each source is offered one."""
+        """A source whose rate is not known is offered one row a second: parts are what counts."""
         task = self.layout.task
         local = np.array([min(max(cost["current"], 0.01), 1.0) for cost in costs])
         fixed = np.array([cost["fixed"] for cost in costs])
         slope = np.array([cost["slope"] for cost in costs])
         tasks = len(self.graph.tasks)
         source_rate = np.zeros(tasks)
-        source_rate[self.graph.sources] = 1.0
+        for source in self.graph.sources.tolist():
+            source_rate[source] = self._rates.get(self.graph.tasks[source].name) or 1.0
         least = np.full(tasks, np.inf)
         np.minimum.at(least, task, local)
         offered = self._offered(source_rate, least)
@@ -182,6 +189,20 @@ class Model:
 def _task(name: str, wanted: Wanted, tasks: Mapping[str, Wanted]) -> Task:
     feeds = tuple(other for other, theirs in tasks.items() if name in theirs.reads)
     return Task(name, feeds, wanted.priority, wanted.min_accuracy or 0.0)
+
+
+def _place(placed: Placed) -> str:
+    return placed.worker or placed.home or ""
+
+
+def _rates(queries: Iterable[Placed], workers: Mapping[str, WorkerView]) -> dict[str, float]:
+    """By task: rows a second that come for its instances together, as far as is known."""
+    found: dict[str, float] = {}
+    for each in queries:
+        view = workers.get(each.worker or "")
+        rate = view.queries.get(each.wanted.name, {}).get("rate") if view is not None else None
+        found[each.wanted.of_task] = found.get(each.wanted.of_task, 0.0) + (rate or 0.0)
+    return found
 
 
 def _others(view: WorkerView, everyone: Iterable[Placed]) -> float:
