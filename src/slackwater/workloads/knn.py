@@ -42,11 +42,14 @@ class Knn:
     neighbours: int = 5
     labels: int = 4
 
-    def query(self, spark: SparkSession, *, sheddable: bool = True) -> DataFrame:
+    def query(
+        self, spark: SparkSession, *, sheddable: bool = True, rows_per_batch: int | None = None
+    ) -> DataFrame:
         """Points with their label."""
         options = FeedOptions(
             traffic=self.traffic,
             generator=GENERATOR,
+            rows_per_batch=rows_per_batch,
             shed=new_shed_path() if sheddable else None,
         )
         return self.labelled(load_feed(spark, options))

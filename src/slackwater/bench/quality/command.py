@@ -21,7 +21,7 @@ Master = Annotated[str, typer.Option(help="Spark master.")]
 def overload(
     seconds: Annotated[float, typer.Option(min=20, help="Of overload.")] = 300.0,
     times: Annotated[float, typer.Option(min=0.1, help="Input by what can be processed.")] = 2.0,
-    references: References = 200,
+    references: References = 50,
     master: Master = "local[2]",
     json_file: JsonFile = None,
     report: ReportFolder = None,
@@ -40,7 +40,7 @@ def overload(
 
 def ramp(
     step: Annotated[float, typer.Option(min=5, help="Seconds of each level of load.")] = 20.0,
-    references: References = 200,
+    references: References = 50,
     master: Master = "local[2]",
     json_file: JsonFile = None,
     report: ReportFolder = None,
@@ -63,7 +63,7 @@ def quality(
         float | None,
         typer.Option(min=1, help="Rows/s of a source at load 1; default: by what a core can do."),
     ] = None,
-    references: References = 200,
+    references: References = 50,
     step: Annotated[float, typer.Option(min=10, help="Seconds of each level of load.")] = 60.0,
     json_file: JsonFile = None,
     report: ReportFolder = None,

@@ -14,11 +14,11 @@ from slackwater.core.errors import EngineError
 MODULE = "slackwater.bench.quality.trial"
 SETTLING_S = 10.0  # after the beginning of the overload, that do not count
 LAG_LIMIT_S = 2.0
-PROBE_RATE = 20_000
+PROBE_RATE, PROBE_ROWS, PROBE_S = 20_000, 4000, 40.0  # rows/s, rows of a micro-batch, seconds
 CALM_S = 20.0  # of a tenth of the load first, in which the JVM compiles
-SEARCH = (0.3, 0.7)  # parts of the input between which the best fixed rate is looked for
-SEARCHES = 4  # each halves the range
-FIXED_S = 60.0  # of overload, for a fixed rate
+SEARCH = (0.36, 0.6)  # parts of the input between which the best fixed rate is looked for
+SEARCHES = 3  # each halves the range
+FIXED_S = 45.0  # of overload, for a fixed rate
 
 Show = Callable[[str], None]
 
@@ -134,17 +134,17 @@ def rate_line(run: dict[str, Any]) -> str | None:
 
 def capacity_of(references: int, master: str, cpus: Sequence[int] = ()) -> float:
     """Rows per second of Spark alone with always more to do than it can, on some CPUs or all."""
-    plan = QueryPlan(name="knn", rate=f"{PROBE_RATE}", references=references)
-    trial = QualityTrial(
-        arm="plain", queries=[asdict(plan)], seconds=60, master=master, cpus=list(cpus)
+    plan = QueryPlan(
+        name="knn", rate=f"{PROBE_RATE}", references=references, rows_per_batch=PROBE_ROWS
     )
-    run = run_trial(trial)
-    batches = run["queries"]["knn"]["batches"]
-    if len(batches) < 3:
+    trial = QualityTrial(
+        arm="plain", queries=[asdict(plan)], seconds=PROBE_S, master=master, cpus=list(cpus)
+    )
+    batches = run_trial(trial)["queries"]["knn"]["batches"]
+    warm = [each for each in batches if each[0] >= PROBE_S / 2]  # by then code is compiled
+    if len(warm) < 2:
         raise EngineError("hardly a micro-batch ended within a minute: give fewer references")
-    late = sorted(batches, key=lambda each: each[1])[-2:]  # the longest: what rows cost
-    rows, took_s = sum(each[3] for each in late), sum(each[1] for each in late)
-    capacity = float(rows / took_s)
+    capacity = float(sum(each[3] for each in warm[:-1]) / (warm[-1][0] - warm[0][0]))
     if capacity > 0.8 * PROBE_RATE:
         raise EngineError(f"{PROBE_RATE} rows/s hardly load this machine: give more references")
     return capacity

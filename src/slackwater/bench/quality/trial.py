@@ -35,6 +35,7 @@ class QueryPlan:
     priority: float = 1.0
     min_accuracy: float = 0.0
     references: int = 200
+    rows_per_batch: int | None = None
     seed: int = 1
 
 
@@ -51,7 +52,8 @@ class QualityTrial:
     seconds: float = 60.0  # from the beginning of the traffic
     master: str = "local[2]"
     policy: str = "fcfs"
-    settings: dict[str, Any] = field(default_factory=dict)  # of QualitySettings
+    # Of QualitySettings. The other arms do not give way to other processes either.
+    settings: dict[str, Any] = field(default_factory=lambda: {"counts_others": False})
     cpus: list[int] = field(default_factory=list)  # that Spark is bound to; none: all
 
     def __post_init__(self) -> None:
@@ -141,7 +143,8 @@ def _figures(watch: Watch, start_s: float, ended_s: float) -> dict[str, Any]:
 
 def _start(fleet: Fleet, trial: QualityTrial, plan: QueryPlan, start_s: float) -> Watch:
     traffic = Traffic(start_s=start_s, rate=plan.rate, seed=plan.seed, delays="constant:0ms")
-    rows = Knn(traffic=traffic, references=plan.references).query(fleet.spark)
+    knn = Knn(traffic=traffic, references=plan.references)
+    rows = knn.query(fleet.spark, rows_per_batch=plan.rows_per_batch)
     shedders = find_shedders(rows)
     least = plan.min_accuracy if trial.arm == "slackwater" else None
     writer = rows.writeStream.format("noop")
