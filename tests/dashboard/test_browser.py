@@ -145,8 +145,9 @@ def test_forty_queries_are_there_within_two_seconds(shop: Shop, browser: Browser
     assert shop.url is not None
     browser.open(shop.url)
     browser.wait_for(ALL_SHOWN)
-    script = "performance.getEntriesByName('drawn')[0].startTime"
-    assert browser.run(script) < 2000
+    drawn_ms = browser.run("performance.getEntriesByName('drawn')[0].startTime")
+    print(f"drawn after {drawn_ms:.0f} ms")
+    assert drawn_ms < 2000
     states = browser.run(texts("#queries .badge"))
     assert set(states) <= {"held", "admitted", "running", "emitting", "idle", "starting"}
     assert "held" in states

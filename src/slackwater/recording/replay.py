@@ -39,7 +39,9 @@ def replay(story: Story, policies: Sequence[str], show: Show) -> BenchResult:
         show(f"replaying under {policy}")
         found = _predict(story, queries, policy, work)
         latencies_s = [round(float(value), 4) for value in found.latencies_s]
-        runs.append(_row(f"{policy}, replayed", len(queries), latencies_s, found.batches))
+        counted = story.seconds / (story.seconds + _warmup_s(queries))
+        batches = round(found.batches * counted)
+        runs.append(_row(f"{policy}, replayed", len(queries), latencies_s, batches))
     result: dict[str, Any] = {
         "workload": f"recording of {story.app_name}",
         "queries": len(queries),
@@ -96,9 +98,15 @@ def _predict(story: Story, queries: dict[str, QueryStory], policy: str, work: fl
     fleet = [
         _simulated(story, query, number, work) for number, query in enumerate(queries.values())
     ]
-    warmup_s = max(WARMUP_S, *(query.window_s + query.delay_s for query in fleet))
     machine = Machine(story.cores, story.slots)
+    warmup_s = _warmup_s(queries)
     return predict(fleet, policy, machine, warmup_s=warmup_s, seconds=story.seconds)
+
+
+def _warmup_s(queries: dict[str, QueryStory]) -> float:
+    """Until every query has had a window."""
+    windows = [window for each in queries.values() for window in each.spec.deadlines.closing]
+    return max([WARMUP_S, *(window.size_s + WARMUP_S / 2 for window in windows)])
 
 
 def _work(story: Story, queries: dict[str, QueryStory]) -> float:
