@@ -315,6 +315,26 @@ def test_what_was_stopped_for_want_of_cpu_comes_back_when_load_falls() -> None:
     assert [each.query for each in fleet.place_all(153)] == ["sink"]
 
 
+def test_decisions_do_not_swing_because_logs_are_behind_their_sources() -> None:
+    """What a source sheds from now on is seen at its readers three looks later."""
+    fleet = application()
+    fleet.queries["light"].wanted = Wanted("light", 1, 0.2, reads=("source",))
+    kept, decided = [1.0] * 4, []
+    for now_s in range(100, 200, 2):
+        late, now = kept[-4], kept[-1]
+        light, heavy = cost(0.9 * late), cost(1.2 * late)
+        source = cost(0.1, current=now)
+        shown = report(**{"source": source, "light": light, "heavy-1": heavy})
+        shown["queries"]["source"]["rate"] = 1000.0
+        fleet.reported("w1", shown, now_s)
+        fleet.reported("w2", report(**{"heavy-2": heavy}), now_s)
+        aims = {each.query: each.accuracy for each in fleet.control(now_s) if each.op == "aim"}
+        kept.append(aims["source"] or 0.0)
+        decided.append(aims["source"] or 0.0)
+    assert min(decided) > 0.3
+    assert decided[-1] == pytest.approx(decided[0], abs=0.01)
+
+
 def test_moves_are_counted() -> None:
     fleet = moving()
     fleet.control(100)

@@ -9,6 +9,8 @@ import numpy as np
 from slackwater.quality import Cluster, Graph, Keep, Layout, Load, Task
 from slackwater.quality.graph import Floats
 
+SMOOTHING = 0.1  # weight of the newest look at what a row costs
+
 Phase = Literal["unplaced", "starting", "running", "moving", "stopping", "stopped", "failed"]
 
 
@@ -54,6 +56,7 @@ class Placed:
     desired: float | None = None  # accuracy that the application is to have here
     home: str | None = None  # the worker that it was last on
     cost: dict[str, float] | None = None  # and what it cost there
+    row_cost: float | None = None  # cores for each row a second at its sources, smoothed
 
 
 @dataclass
@@ -169,14 +172,53 @@ class Model:
         least = np.full(tasks, np.inf)
         np.minimum.at(least, task, local)
         offered = self._offered(source_rate, least)
+        given = self._given(least)
+        slope = self._steady(slope / given[task], self._at_sources(source_rate)[task])
         return Load(
             in_rate=(least * offered / self.layout.instances)[task],
-            cpu=fixed + slope * local,
+            cpu=fixed + slope * (least * given)[task],
             source_rate=source_rate,
             out_rate=(least * offered)[self.graph.edges[:, 0]],
             fixed=_by_task(fixed, task, tasks),
             most=_by_task(np.array([cost["most"] for cost in costs]), task, tasks),
         )
+
+    def _steady(self, slope: Floats, at_sources: Floats) -> Floats:
+        """Cores at full accuracy: by what sources are offered now, which is known exactly, and what
+        a row of theirs costs, which is not.
+
+        What sources shed comes to a log seconds later; without this a query would seem to cost
+        less whenever its sources have just let more through, and the reverse.
+        """
+        found, fed = slope.copy(), ~np.isin(self.layout.task, self.graph.sources)
+        for place, each in enumerate(self._running):
+            if not fed[place] or at_sources[place] <= 0:
+                continue
+            now = slope[place] / at_sources[place]
+            if each.row_cost is None or each.worker is None:
+                each.row_cost = each.row_cost or now
+            else:
+                each.row_cost += SMOOTHING * (now - each.row_cost)
+            found[place] = each.row_cost * at_sources[place]
+        return found
+
+    def _given(self, local: Floats) -> Floats:
+        """By task: the accuracy of what it is given, the least of its producers' (equation 3)."""
+        given = np.ones(len(local))
+        for layer in self.graph.layers:
+            producers, consumers = self.graph.edges[layer].T
+            least = np.full(len(local), np.inf)
+            np.minimum.at(least, consumers, (local * given)[producers])
+            given = np.where(np.isfinite(least), least, given)
+        return given
+
+    def _at_sources(self, source_rate: Floats) -> Floats:
+        """By task: rows a second of the sources that it lives on."""
+        found = source_rate.copy()
+        for layer in self.graph.layers:
+            producers, consumers = self.graph.edges[layer].T
+            np.add.at(found, consumers, found[producers])
+        return found
 
     def _offered(self, source_rate: Floats, local: Floats) -> Floats:
         offered = source_rate.copy()
