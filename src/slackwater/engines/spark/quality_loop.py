@@ -31,7 +31,7 @@ log = logging.getLogger("slackwater.quality")
 
 WORKER = "driver"
 FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
-LONGEST = 1.25  # a micro-batch takes no longer than so many times the usual
+LONGEST = 1.0  # a micro-batch takes no longer than so many times the usual
 ORDER_LASTS_S = 10.0  # what a supervisor said; then this worker decides alone
 SCARCE = 0.1  # of the cores left over, below which batches become fewer
 SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
