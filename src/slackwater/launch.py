@@ -160,6 +160,8 @@ class Launch:
             fleet.report_failure(name, f"{type(built).__name__}: {built}")
             return
         checkpoint = self.checkpoint(name)
+        if section.path is not None:
+            check_results(name, self._path(section.path), checkpoint)
         keys = {"priority": section.priority, "max_wait": section.max_wait}
         try:
             if section.approximate is not None:
@@ -217,6 +219,20 @@ class Launch:
 
     def _path(self, text: str) -> Path:
         return (self.folder / text).resolve()
+
+
+def check_results(name: str, path: Path, checkpoint: Path) -> None:
+    """Refuse results of a query whose checkpoint is gone.
+
+    Spark's file sink remembers the numbers of the batches that it has; a query that begins anew
+    counts from zero, and its first batches would be taken for those and left out without a word.
+    """
+    begun = any((checkpoint / "offsets").glob("[0-9]*"))
+    if not begun and any((path / "_spark_metadata").glob("[0-9]*")):
+        raise UsageError(
+            f"{name}: {path} has results of a query whose checkpoint is gone; Spark would leave "
+            "out as many batches: remove that folder too, or write to another"
+        )
 
 
 def quality_settings(section: QualitySection) -> QualitySettings:

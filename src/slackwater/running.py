@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from slackwater import config
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark import wire
 from slackwater.terminal import (
@@ -25,14 +26,17 @@ running = typer.Typer()
 DASHBOARD_PORT = 8461
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0: any that is free.")]
 FleetName = Annotated[
-    str | None, typer.Option("--fleet", help="Name of the fleet; default: the only one running.")
+    str | None,
+    typer.Option(
+        "--fleet", help="Its name; default: that of the fleet.toml here, or the only one."
+    ),
 ]
 
 
 @running.command()
 def explain(
     fleet: FleetName = None,
-    last: Annotated[int, typer.Option(help="How many decisions, newest first.")] = 20,
+    last: Annotated[int, typer.Option(min=1, help="How many decisions, newest first.")] = 20,
     query: Annotated[str | None, typer.Option(help="Only this query's.")] = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -150,6 +154,7 @@ def _socket(fleet: str | None) -> Path:
     names = ", ".join(path.stem for path in running)
     if not running:
         raise UsageError("no fleet is running; start one with `slackwater run`")
+    fleet = fleet or _named_here()
     if fleet is not None:
         if wire.socket_path(fleet) not in running:
             raise UsageError(f"no fleet named {fleet!r} is running; these are: {names}")
@@ -157,3 +162,11 @@ def _socket(fleet: str | None) -> Path:
     if len(running) > 1:
         raise UsageError(f"running fleets: {names}; name one with --fleet")
     return running[0]
+
+
+def _named_here() -> str | None:
+    """What the fleet file of this folder calls its fleet."""
+    try:
+        return config.load(config.find(None, Path.cwd())).name
+    except UsageError:
+        return None

@@ -134,7 +134,8 @@ class Handler(BaseHTTPRequestHandler):
             self.server.streams.release()
 
     def _events(self) -> Iterator[str]:
-        watch, seen, told = self.server.watch, 0, 0
+        watch, told = self.server.watch, 0
+        seen = watch.now().number - 1  # what was seen before anybody looked is old
         yield "retry: 1000\n\n"
         yield _event("hello", json.dumps({"policies": policies.names()}))
         while not watch.closed:

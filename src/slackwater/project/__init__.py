@@ -1,5 +1,6 @@
 """A fleet project to start from: ``slackwater init``."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -24,8 +25,18 @@ def write(folder: Path) -> list[Path]:
         written = []
         for source, name in FILES.items():
             path = folder / name
-            path.write_text((files(__name__) / "files" / source).read_text())
+            text = (files(__name__) / "files" / source).read_text()
+            path.write_text(text.replace("NAME", _name(folder)))
             written.append(path)
         return written
     except OSError as error:
         raise UsageError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+def _name(folder: Path) -> str:
+    """The fleet's: that of its folder, as far as it can be one.
+
+    >>> _name(Path("/srv/my ads"))
+    'my-ads'
+    """
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-") or "fleet"

@@ -31,7 +31,9 @@ def record(
         raise UsageError(f"no fleet answers: {fleet.error}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
+        file = path.open("x")
+    except FileExistsError:
+        raise UsageError(f"{path} is there already; name another file") from None
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
     from_s = first["now_s"]

@@ -78,8 +78,10 @@ def load(path: Path) -> Story:
         entries = [json.loads(line) for line in path.read_text().splitlines()]
         statuses = [entry for entry in entries if entry["kind"] == "status"]
         return _story(statuses, entries)
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise UsageError(f"{path} is not a recording of slackwater record: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, IndexError):
+        raise UsageError(f"{path} is not a recording of slackwater record") from None
 
 
 def _story(statuses: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]]) -> Story:
