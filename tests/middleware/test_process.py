@@ -142,7 +142,8 @@ def test_it_is_asked_and_switched_while_it_runs(tmp_path: Path) -> None:
             assert call(tmp_path, str(file), "--switch", "qs=off").returncode == 0
             eventually(lambda: values(busy) == {BASE})
             told = json.loads(call(tmp_path, str(file), "--status").stdout)
-            assert told["policies"]["qs"] == {"active": False, "switched": False, "settings": 0}
+            off = {"active": False, "switched": False, "settings": 0, "plan": []}
+            assert told["policies"]["qs"] == off
             wrong = call(tmp_path, str(file), "--switch", "sq=on")
             assert wrong.returncode == 2
             assert "no policy named 'sq'; these are: qs" in wrong.stderr
