@@ -18,6 +18,7 @@ from slackwater.terminal import (
     texts,
     with_status,
     write_json,
+    write_line,
 )
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def aion(
         from slackwater.bench.aion.report import write_aion_report
 
         page = write_aion_report(result, error, report)
-        console.print(f"report: {page}", highlight=False, markup=False)
+        write_line(f"report: {page}")
     failed = [run for run in result["runs"] if "error" in run]
     for run in failed:
         console.print(f"failed: {run['sampler']}: {run['error']}", highlight=False, markup=False)
@@ -317,4 +318,4 @@ def _write_report(folder: Path | None, result: dict[str, Any]) -> None:
     if folder is not None:
         from slackwater.bench.report import write_report
 
-        console.print(f"report: {write_report(result, folder)}", highlight=False, markup=False)
+        write_line(f"report: {write_report(result, folder)}")

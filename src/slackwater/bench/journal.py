@@ -1,7 +1,6 @@
 """Results on disk after every trial, and what of them need not be run again."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from slackwater.bench.trial import Trial
 from slackwater.core.errors import UsageError
+from slackwater.core.files import replace_text
 
 Entry = dict[str, Any]
 
@@ -46,13 +46,11 @@ class Journal:
         return [entry for entry in known if "error" not in entry]
 
     def save(self, result: Mapping[str, Any]) -> None:
-        """Replace the file at once, so that a crash leaves the old or the new one."""
+        """Write what there is so far."""
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(self.path.name + ".part")
-        draft.write_text(json.dumps(result, indent=1) + "\n")
-        os.replace(draft, self.path)
+        replace_text(self.path, json.dumps(result, indent=1) + "\n")
 
 
 def settings_of(trial: Trial) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from slackwater.core.children import child_environment
 from slackwater.core.errors import SlackwaterError
 from slackwater.core.garbage import collect_seldom
 from slackwater.dashboard.server import Dashboard, listen
@@ -86,7 +87,7 @@ class DashboardProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            env=child_environment(),
             start_new_session=True,  # Ctrl-C at the terminal is ours to handle
         )
         assert self._process.stdin is not None

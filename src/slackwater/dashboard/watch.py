@@ -58,10 +58,7 @@ class Fleet:
         try:
             known = {"decided": self._decided, "happened": self._happened}
             answer = wire.ask(self.path, "watch", PATIENCE_S, **known)
-            if self._epoch not in (
-                None,
-                answer["epoch"],
-            ):  # another controller tells from the start
+            if self._epoch not in (None, answer["epoch"]):  # another: it tells from the start
                 answer = wire.ask(self.path, "watch", PATIENCE_S)
         except (SlackwaterError, KeyError, TypeError) as error:
             self.error = str(error)

@@ -42,7 +42,7 @@ def record(
     with file:
         while not fleet.forgotten:
             if time.monotonic() >= next_status_s:
-                counted.update(_write(file, _status(socket)))
+                counted.update(_write(file, _status(fleet)))
                 next_status_s = time.monotonic() + STATUS_EVERY_S
             if stop() or time.monotonic() >= until_s:
                 break
@@ -51,17 +51,18 @@ def record(
             if news is not None:
                 counted.update(_write(file, _happened(news, from_s)))
                 say(", ".join(f"{number} {kind}" for kind, number in sorted(counted.items())))
-        counted.update(_write(file, _status(socket)))  # costs are known best at the end
+        counted.update(_write(file, _status(fleet)))  # costs are known best at the end
     return counted
 
 
-def _status(socket: Path) -> list[dict[str, Any]]:
+def _status(fleet: Fleet) -> list[dict[str, Any]]:
+    """All that is known of the queries, and what the last news said of their fleet."""
+    assert fleet.answer is not None, "a fleet that never answered is not recorded"
     try:
-        overview = wire.ask(socket, "watch", decided=1 << 60, happened=1 << 60)
-        status = wire.ask(socket, "status")
+        status = wire.ask(fleet.path, "status")
     except SlackwaterError:
         return []
-    kept = {key: overview.get(key) for key in ("app_name", "policy", "slots", "open", "cpu_s")}
+    kept = {key: fleet.answer.get(key) for key in ("app_name", "policy", "slots", "open", "cpu_s")}
     return [
         {
             "kind": "status",

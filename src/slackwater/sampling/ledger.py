@@ -100,9 +100,11 @@ class Ledger:
             A number between 0 and 1 for each that depends on the row alone.
         """
         ends_us = self.grid.ends_after(event_us)
+        if len(self.plans) == 1:
+            return self._weigh_alike(self.plans[0][1], ends_us, event_us, arrival_us, chances)
         firsts = np.array([first for first, _ in self.plans])
         which = np.maximum(np.searchsorted(firsts, ends_us, side="right") - 1, 0)
-        present = np.unique(which).tolist() if len(self.plans) > 1 else []
+        present = np.unique(which).tolist()
         if len(present) < 2:
             plan = self.plans[present[0] if present else 0][1]
             return self._weigh_alike(plan, ends_us, event_us, arrival_us, chances)

@@ -18,6 +18,7 @@ from slackwater.terminal import (
     texts,
     with_status,
     write_json,
+    write_line,
 )
 
 simulate = typer.Typer(
@@ -87,7 +88,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
 
             shown = figures.headings(result), figures.cells(result)
             page = write_panels(result, *shown, report)
-            console.print(f"report: {page}", highlight=False, markup=False)
+            write_line(f"report: {page}")
 
     return command
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from slackwater.core.files import replace_text
 from slackwater.metrics.process_tree import read_stat
 
 GONE_LIMIT_S = 10.0
@@ -57,9 +58,8 @@ class Roster:
             self._write()
 
     def _write(self) -> None:
-        draft = self._path.with_suffix(".new")
-        draft.write_text(json.dumps({name: asdict(p) for name, p in self.processes.items()}))
-        os.replace(draft, self._path)
+        entries = {name: asdict(process) for name, process in self.processes.items()}
+        replace_text(self._path, json.dumps(entries))
 
 
 def _is_zombie(pid: int) -> bool:

@@ -1,7 +1,6 @@
 """The supervisor: starts workers, hears their reports, tells them what to run."""
 
 import logging
-import os
 import queue
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 from slackwater import config
 from slackwater.config import FleetFile
+from slackwater.core.children import child_environment
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark import wire
 from slackwater.quality import QualityController, WarmUps
@@ -203,7 +203,7 @@ class Supervisor:
             command,
             start_new_session=True,  # a group of its own: it outlives us, and is ended as a whole
             stdin=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            env=child_environment(),
         )
         self._spawned[name] = process
         self._spawned_s[name] = time.monotonic()

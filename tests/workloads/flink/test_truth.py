@@ -40,8 +40,7 @@ def printed(
     flink: LocalFlink, client: SqlClient, name: str, statements: list[str]
 ) -> list[list[str]]:
     """Run to the end; the fields of every row that was printed meanwhile."""
-    log = flink.folder / "task-manager.log"
-    before = log.stat().st_size
+    before = flink.printed.stat().st_size
     job = client.submit(name, statements)
     endpoint = Endpoint(flink.rest)
 
@@ -55,7 +54,7 @@ def printed(
 
     eventually(finished, limit_s=120, pause_s=0.2)
     time.sleep(0.1)
-    text = log.read_bytes()[before:].decode()
+    text = flink.printed.read_bytes()[before:].decode()
     return [row.split(", ") for row in re.findall(r"^\+I\[(.*)\]$", text, re.MULTILINE)]
 
 

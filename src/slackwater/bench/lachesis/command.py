@@ -14,6 +14,7 @@ from slackwater.terminal import (
     texts,
     with_status,
     write_json,
+    write_line,
 )
 
 
@@ -92,7 +93,7 @@ def lachesis(
         from slackwater.bench.lachesis.report import write_lachesis_report
 
         page = write_lachesis_report(result, report)
-        console.print(f"report: {page}", highlight=False, markup=False)
+        write_line(f"report: {page}")
 
 
 def _options(texts: list[str]) -> dict[str, Any]:

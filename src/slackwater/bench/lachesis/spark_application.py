@@ -5,7 +5,6 @@ prints its port, and ends when that input is closed.
 """
 
 import json
-import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from pyspark.sql.streaming.listener import (
 
 from slackwater.bench.lachesis.settings import LachesisSettings
 from slackwater.core.errors import UsageError
+from slackwater.core.files import replace_text
 from slackwater.engines.spark.session import session
 from slackwater.workloads.riot_etl import RiotEtl
 from slackwater.workloads.riot_stats import RiotStats
@@ -66,9 +66,7 @@ class Tally(StreamingQueryListener):
         sums = self._done.setdefault(name, [0.0, 0.0])
         sums[0] += rows
         sums[1] += rows * (ended_s - (before_s + began_s) / 2)
-        draft = self._path.with_suffix(".new")
-        draft.write_text(json.dumps(self._done))
-        os.replace(draft, self._path)
+        replace_text(self._path, json.dumps(self._done))
 
 
 def query(settings: LachesisSettings, number: int, rows: DataFrame) -> tuple[str, DataFrame]:

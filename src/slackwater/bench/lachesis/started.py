@@ -64,15 +64,16 @@ def _spark(
     settings: LachesisSettings, folder: Path, show: Callable[[str], None]
 ) -> Iterator[Started]:
     every = range(settings.queries)
-    groups = [(number,) for number in every] if settings.apart else [tuple(every)]
-    labels = [f"spark-{number}" for number in every] if settings.apart else ["spark"]
-    tallies = tuple(folder / f"{label}.json" for label in labels)
+    apart = {f"spark-{number}": [number] for number in every}
+    groups = apart if settings.apart else {"spark": list(every)}
+    tallies = {label: folder / f"{label}.json" for label in groups}
     with ExitStack() as stack:
         sections = {}
-        for label, numbers, tally in zip(labels, groups, tallies, strict=True):
+        for label, numbers in groups.items():
             show(f"starting {label}")
-            sections[label] = stack.enter_context(_application(settings, numbers, tally))
-        yield Started(sections, tallies)
+            application = _application(settings, numbers, tallies[label])
+            sections[label] = stack.enter_context(application)
+        yield Started(sections, tuple(tallies.values()))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The command line of the benchmarks of quality, and of workers."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +13,7 @@ from slackwater.terminal import (
     make_folder,
     with_status,
     write_json,
+    write_line,
 )
 
 References = Annotated[int, typer.Option(min=1, help="What a row costs.")]
@@ -33,9 +35,7 @@ def overload(
     make_folder(report)
     result = with_status(lambda show: measure(seconds, times, references, master, show))
     console.print(table(result))
-    write_json(json_file, result)
-    if report is not None:
-        _say(write_overload_report(result, report))
+    _keep(result, json_file, report, write_overload_report)
 
 
 def ramp(
@@ -52,9 +52,7 @@ def ramp(
     make_folder(report)
     result = with_status(lambda show: measure(step, references, master, show))
     console.print(table(result))
-    write_json(json_file, result)
-    if report is not None:
-        _say(write_ramp_report(result, report))
+    _keep(result, json_file, report, write_ramp_report)
 
 
 def quality(
@@ -76,9 +74,7 @@ def quality(
     result = with_status(lambda show: measure(scenario, rate, step, references, show))
     console.print(table(result))
     console.print(result["checks"], result["estimated_rate"])
-    write_json(json_file, result)
-    if report is not None:
-        _say(write_scenario_report(result, report))
+    _keep(result, json_file, report, write_scenario_report)
 
 
 def quality_cycle(
@@ -112,5 +108,12 @@ def split(
     write_json(json_file, result)
 
 
-def _say(page: Path) -> None:
-    console.print(f"report: {page}", highlight=False, markup=False)
+def _keep(
+    result: dict[str, Any],
+    json_file: Path | None,
+    report: Path | None,
+    write: Callable[[dict[str, Any], Path], Path],
+) -> None:
+    write_json(json_file, result)
+    if report is not None:
+        write_line(f"report: {write(result, report)}")

@@ -1,7 +1,6 @@
 """`slackwater fleet` in a folder of its own, as a benchmark runs it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,9 @@ from typing import Any
 
 import psutil
 
+from slackwater.core.children import child_environment
 from slackwater.core.errors import EngineError
+from slackwater.core.files import replace_text
 
 END_LIMIT_S = 90.0
 STATUS = "status"
@@ -22,19 +23,14 @@ class FleetRun:
 
     def __init__(self, folder: Path, file: str) -> None:
         self._folder = folder
-        self._env = os.environ | {
-            "SLACKWATER_RUNTIME_DIR": str(folder),
-            "PYTHONPATH": os.pathsep.join(part for part in sys.path if part),
-        }
+        self._env = child_environment(SLACKWATER_RUNTIME_DIR=str(folder))
         self._processes: list[subprocess.Popen[bytes]] = []
         self.write(file)
         self.command("fleet", "--watch", STATUS)
 
     def write(self, file: str) -> None:
         """The fleet file, replaced at once."""
-        draft = self._folder / "fleet.new"
-        draft.write_text(file)
-        os.replace(draft, self._folder / "fleet.toml")
+        replace_text(self._folder / "fleet.toml", file)
 
     def command(self, *words: str) -> None:
         """Another process of the fleet."""

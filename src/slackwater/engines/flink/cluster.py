@@ -133,6 +133,11 @@ class LocalFlink:
         return Path(self._folder.name)
 
     @property
+    def printed(self) -> Path:
+        """What the first TaskManager wrote: its log, and the rows of every ``print`` table."""
+        return self.folder / f"{_log_name(0)}.log"
+
+    @property
     def task_manager_pid(self) -> int:
         return self._processes[1].pid
 
@@ -167,7 +172,7 @@ class LocalFlink:
         }
         self._start(
             _TASK_MANAGER,
-            f"task-manager-{number}",
+            _log_name(number),
             host,
             ["-Xmx1152m", "-Xms1152m"],
             [f"-D{key}={value}" for key, value in own.items()],
@@ -216,6 +221,10 @@ class LocalFlink:
             if lines:
                 return lines[-1][:300]
         return f"no answer at {self.rest} for {START_LIMIT_S:.0f} s"
+
+
+def _log_name(number: int) -> str:
+    return f"task-manager-{number}"
 
 
 def _free_ports(count: int) -> list[int]:

@@ -6,9 +6,10 @@ asks for its latest offset. A missing or broken file means "no limit": knobs fai
 
 import contextlib
 import json
-import os
 import time
 from pathlib import Path
+
+from slackwater.core.files import replace_text
 
 # A batch that shall read nothing begins at once; after this a forgotten zero holds nobody up.
 NOTHING_FOR_S = 1.0
@@ -35,10 +36,8 @@ class Knobs:
             self._set[query] = None
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_suffix(".new")
         until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
-        draft.write_text(json.dumps({"rows": rows, "until": until_s}))
-        os.replace(draft, path)
+        replace_text(path, json.dumps({"rows": rows, "until": until_s}))
         self._set[query] = rows
 
     def forget_all(self) -> None:

@@ -1,7 +1,6 @@
 """Rows of our sources as they are sampled: their column ``sample``, and the plan they follow."""
 
 import json
-import os
 import time
 import uuid
 from pathlib import Path
@@ -11,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slackwater.core.errors import UsageError
+from slackwater.core.files import replace_text
 from slackwater.engines.spark.wire import runtime_dir
 from slackwater.sampling.grid import Ints
 from slackwater.sampling.ledger import Floats, Ledger, Weighed
@@ -80,10 +80,8 @@ class PlanFile:
 
 
 def write_plan(path: Path, plan: Plan) -> None:
-    """At once, so that no reader sees half of it."""
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(plan.to_json()))
-    os.replace(draft, path)
+    """Holds from the next micro-batch on."""
+    replace_text(path, json.dumps(plan.to_json()))
 
 
 def weigh(

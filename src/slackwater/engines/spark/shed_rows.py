@@ -7,7 +7,6 @@ rows. A missing, broken or old file sheds nothing.
 
 import json
 import operator
-import os
 import re
 import time
 import uuid
@@ -24,6 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from slackwater.core.errors import UsageError
+from slackwater.core.files import replace_text
 from slackwater.engines.spark.wire import runtime_dir
 from slackwater.quality.rates import NO_SHEDDING, KeepRates, ShedPlan
 from slackwater.sampling.ledger import chances
@@ -106,10 +106,8 @@ def new_shed_path() -> str:
 
 
 def write_shed_plan(path: Path, plan: ShedPlan, lasts_s: float = LASTS_S) -> None:
-    """At once, so that no reader sees half of it."""
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps({**asdict(plan), "until": time.time() + lasts_s}))
-    os.replace(draft, path)
+    """Holds from the next micro-batch on."""
+    replace_text(path, json.dumps({**asdict(plan), "until": time.time() + lasts_s}))
 
 
 def read_shed_plan(path: str | None) -> ShedPlan:

@@ -3,13 +3,13 @@
 import contextlib
 import json
 import logging
-import os
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import asdict
 
+from slackwater.core.children import child_environment
 from slackwater.engines.spark.controller import ControllerSettings
 
 log = logging.getLogger("slackwater.fleet")
@@ -47,7 +47,7 @@ class ControllerProcess:
             [sys.executable, "-m", "slackwater.engines.spark.controller"],
             stdin=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            env=child_environment(),
             start_new_session=True,  # Ctrl-C at the terminal is the driver's to handle
         )
         assert process.stdin is not None

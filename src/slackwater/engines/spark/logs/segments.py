@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from slackwater.core.errors import UsageError
+from slackwater.core.files import replace_text
 
 OWNER = "owner.json"
 _NAME = re.compile(r"(\d{9})-(\d+)-(\d+)\.arrow")
@@ -75,9 +76,7 @@ def claim(folder: Path, query_id: str) -> None:
     try:
         owner = json.loads(path.read_text())["query"]
     except FileNotFoundError:
-        draft = path.with_suffix(".new")
-        draft.write_text(json.dumps({"query": query_id}))
-        os.replace(draft, path)
+        replace_text(path, json.dumps({"query": query_id}))
         return
     if owner != query_id:
         raise UsageError(
