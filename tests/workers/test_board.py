@@ -247,6 +247,14 @@ def test_a_burst_leaves_the_minimum_of_what_the_application_gets() -> None:
     assert found["light"].least == pytest.approx(0.2 / kept, abs=0.001)
 
 
+def test_a_burst_at_the_source_leaves_less_to_shed_after_it() -> None:
+    fleet = application()
+    fleet.reported("w1", report(source=cost(0.1, current=0.4), light=cost(0.3)), 0)
+    found = {each.query: each for each in fleet.control(100) if each.op == "aim"}
+    assert found["source"].accuracy == 1.0
+    assert found["light"].least == pytest.approx(0.5)
+
+
 def test_what_reaches_a_query_through_a_shed_source_counts_as_that_part_only() -> None:
     fleet = application()
     halved = cost(0.1, current=0.5)

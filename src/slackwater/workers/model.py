@@ -145,11 +145,13 @@ class Model:
         return found
 
     def _least(self, keep: Keep) -> Floats:
-        """By task: which part of what it is given makes up the minimum accuracy."""
+        """By task: which part of what it is given makes up the minimum accuracy.
+
+        It may be given less than was decided: a burst costs its producers accuracy at once.
+        """
         graph = self.graph
-        given = np.full(len(graph.tasks), np.inf)
+        given = self._now_given.copy()
         np.minimum.at(given, graph.edges[:, 1], keep.tasks[graph.edges[:, 0]])
-        given = np.where(np.isfinite(given), given, 1.0)
         active = np.ones(len(graph.queries), bool)
         wanted = graph.over_queries(graph.min_accuracy, active)
         parts = np.divide(wanted, given, out=np.ones_like(wanted), where=given > 0)
@@ -172,7 +174,7 @@ class Model:
         least = np.full(tasks, np.inf)
         np.minimum.at(least, task, local)
         offered = self._offered(source_rate, least)
-        given = self._given(least)
+        given = self._now_given = self._given(least)
         slope = self._steady(slope / given[task], self._at_sources(source_rate)[task])
         return Load(
             in_rate=(least * offered / self.layout.instances)[task],

@@ -207,6 +207,8 @@ class Worker:
         self._lock(name)
         built = self._launch.build(fleet.spark, name)
         self._launch.start(fleet, name, built)
+        if self._launch.file.queries[name].reads:
+            fleet.quality.order(name, 1.0, 1.0)  # until it is known what those have shed
         self._look_for_failures(fleet)
 
     def _end(self, fleet: Fleet, name: str) -> None:

@@ -73,7 +73,8 @@ def quality(
     make_folder(report)
     result = with_status(lambda show: measure(scenario, rate, step, references, show))
     console.print(table(result))
-    console.print(result["checks"], result["estimated_rate"])
+    rates = {key: value for key, value in result.items() if key.startswith("estimated_rate")}
+    console.print(result["checks"], rates)
     _keep(result, json_file, report, write_scenario_report)
 
 

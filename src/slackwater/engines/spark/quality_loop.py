@@ -31,7 +31,7 @@ log = logging.getLogger("slackwater.quality")
 
 WORKER = "driver"
 FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
-LONGEST = 1.0  # a micro-batch takes no longer than so many times the usual
+LONGEST = 1.1  # a micro-batch takes no longer than so many times the usual
 ORDER_LASTS_S = 10.0  # what a supervisor said; then this worker decides alone
 SCARCE = 0.1  # of the cores left over, below which batches become fewer
 SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
@@ -79,6 +79,11 @@ class Quality:
     pace_s: float = 0.0  # least time between its micro-batches
     ordered: "Order | None" = None  # of a supervisor
     busy_before_s: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """Part of what it is given that must be left: of what others have shed before, more."""
+        return self.min_accuracy if self.ordered is None else self.ordered.least
 
 
 class QualityLoop:
@@ -215,7 +220,7 @@ class QualityLoop:
         self._measure([quality for quality, _ in known])
         for quality, needs in known:
             if needs is None:  # nobody knows how long its micro-batches take
-                quality.shedders.aim(1.0, FIRST_ROWS, quality.min_accuracy)
+                quality.shedders.aim(1.0, FIRST_ROWS, quality.least)
         if not queries:
             return
         layout, load, cluster = self._model(queries)
@@ -272,9 +277,10 @@ class QualityLoop:
         for place, quality in enumerate(queries):
             quality.desired = float(decision.desired[place])
             quality.current = float(decision.current[place])
-            least, order = quality.min_accuracy, quality.ordered
-            if order is not None and time.time() < order.at_s + ORDER_LASTS_S:
-                quality.desired, least = order.accuracy, order.least
+            least, order = quality.least, quality.ordered
+            if order is not None:
+                fresh = time.time() < order.at_s + ORDER_LASTS_S
+                quality.desired = order.accuracy if fresh else max(quality.desired, least)
             rise = min(quality.desired, quality.applied + SLOWLY)
             quality.applied = rise
             rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
