@@ -18,6 +18,7 @@ from slackwater.quality.source_rate import SourceRate
 REMEMBER_S = 5.0  # over which the delivered accuracy is counted
 COLD = 2  # micro-batches of a query that cost several times as much as all others
 LEAST_ROWS = 100  # of a micro-batch: fewer would cost more than they bring
+FORGETTING = 1.01  # how much longer the shortest batch counts after each
 FIRST_FIXED = 0.5  # of a batch's time, while nothing tells its fixed part
 
 
@@ -49,6 +50,7 @@ class QualityMeter:
         self._per_row = Smoothed(0.2)
         self._duration = Smoothed(0.2)
         self._rows = Smoothed(0.2)
+        self._least_s = float("inf")  # of all batches; what was long ago counts less and less
         self._backlog = 0.0
         self._batches = 0
         self._counted: deque[tuple[float, Counted]] = deque()
@@ -80,7 +82,10 @@ class QualityMeter:
             fixed_s = FIRST_FIXED * duration
             known = self._per_row.value
             per_row = known if known is not None else max(duration - fixed_s, 0.0) / mean_rows
-        self._per_row.update(per_row)
+        # A batch that is kept to a length by its rows shows no slope: all would seem to be fixed.
+        # But no fixed part is longer than a whole batch was.
+        self._least_s = min(duration_s, FORGETTING * self._least_s)
+        self._per_row.update(max(per_row, (duration - self._least_s) / mean_rows))
 
     @property
     def delivered(self) -> float | None:
