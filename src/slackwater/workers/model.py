@@ -134,7 +134,14 @@ class Model:
         inner = np.full(len(aim), np.inf)
         np.minimum.at(inner, self.graph.edges[:, 1], keep.edges)
         aim = np.where(np.isfinite(inner), inner, aim)
-        least = self._least(keep)
+        floors = self.graph.over_queries(
+            self.graph.min_accuracy, np.ones(len(self.graph.queries), bool)
+        )
+        # What is given changes sooner than this is said again: a burst costs producers accuracy at
+        # once. What a burst here must leave is enough whatever they do; what is kept otherwise is
+        # enough for what they were seen to do.
+        least = np.minimum(1.0, floors / self._given_of(floors))
+        aim = np.maximum(aim, np.minimum(1.0, floors / np.maximum(self._now_given, 1e-9)))
         found = []
         for each in self._running:
             if each.worker is None:
@@ -144,18 +151,11 @@ class Model:
             found.append(Directive(each.worker, "aim", each.wanted.name, *numbers))
         return found
 
-    def _least(self, keep: Keep) -> Floats:
-        """By task: which part of what it is given makes up the minimum accuracy.
-
-        It may be given less than was decided: a burst costs its producers accuracy at once.
-        """
-        graph = self.graph
-        given = self._now_given.copy()
-        np.minimum.at(given, graph.edges[:, 1], keep.tasks[graph.edges[:, 0]])
-        active = np.ones(len(graph.queries), bool)
-        wanted = graph.over_queries(graph.min_accuracy, active)
-        parts = np.divide(wanted, given, out=np.ones_like(wanted), where=given > 0)
-        found: Floats = np.clip(parts, 0.0, 1.0)
+    def _given_of(self, accuracies: Floats) -> Floats:
+        """By task: the least accuracy of its producers; 1 without any."""
+        given = np.ones(len(accuracies))
+        np.minimum.at(given, self.graph.edges[:, 1], accuracies[self.graph.edges[:, 0]])
+        found: Floats = np.maximum(given, 1e-9)
         return found
 
     def _number(self, placed: Placed) -> int:

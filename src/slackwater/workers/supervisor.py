@@ -150,6 +150,7 @@ class Supervisor:
                     "accuracy": known.get("accuracy"),
                     "rate": known.get("rate"),
                     "lag_s": known.get("lag_s"),
+                    "cost": known.get("cost"),  # cores
                     "error": placed.error,
                 }
             )
