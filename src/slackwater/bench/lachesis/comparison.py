@@ -55,6 +55,8 @@ def _slice(
         label: section for each in started.values() for label, section in each.sections.items()
     }
     hosts = dict.fromkeys(host for each in started.values() for host in each.hosts)
+    for engine in started.values():
+        engine.empty()  # what one arm left over is no load of the next
     with ExitStack() as stack:
         statuses = [
             stack.enter_context(_middleware(settings, arm, sections, host)) for host in hosts

@@ -1,15 +1,16 @@
 """The Spark application of a run: stock settings, its web port open, queries as fast as they can.
 
 Reads the run's settings and which queries are its own from the first line of its standard input,
-prints its port, and ends when that input is closed.
+prints its port, starts its queries anew at every further line, and ends when that input is closed.
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
@@ -49,7 +50,7 @@ class Tally(StreamingQueryListener):
         self._done: dict[str, list[float]] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
+        self._began_s.pop(str(event.name), None)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
@@ -94,19 +95,31 @@ def main() -> None:
     spark = session("lachesis", "local[2]", profile="large", conf=CONF)
     spark.sparkContext.setLogLevel("OFF")
     spark.streams.addListener(Tally(Path(wanted["tally"])))
-    for number in wanted["numbers"]:
+    start(spark, settings, wanted["numbers"])
+    url = spark.sparkContext.uiWebUrl
+    assert url is not None
+    print(json.dumps({"port": int(url.rpartition(":")[2])}), flush=True)
+    for _ in sys.stdin:
+        stop(spark)
+        start(spark, settings, wanted["numbers"])
+        print("started anew", flush=True)
+    stop(spark)
+    spark.stop()
+
+
+def start(spark: SparkSession, settings: LachesisSettings, numbers: Sequence[int]) -> None:
+    """Queries whose sources begin now."""
+    for number in numbers:
         rate = spark.readStream.format("rate").option("numPartitions", 2)
         rows = rate.option("rowsPerSecond", settings.rate_of(number)).load()
         name, results = query(settings, number, rows.select(F.col("value").alias("id")))
         writer = results.writeStream.format("noop").queryName(name)
         writer.outputMode("update").start()
-    url = spark.sparkContext.uiWebUrl
-    assert url is not None
-    print(json.dumps({"port": int(url.rpartition(":")[2])}), flush=True)
-    sys.stdin.read()
+
+
+def stop(spark: SparkSession) -> None:
     for running in spark.streams.active:
         running.stop()
-    spark.stop()
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class Started:
     sections: dict[str, Section]  # by the label of each
     tallies: tuple[Path, ...] = ()  # where applications write what their queries have done
     hosts: tuple[Host, ...] = (Host(),)
+    empty: Callable[[], None] = lambda: None  # its queues, as far as they have no end
 
 
 @contextmanager
@@ -68,18 +69,54 @@ def _spark(
     groups = apart if settings.apart else {"spark": list(every)}
     tallies = {label: folder / f"{label}.json" for label in groups}
     with ExitStack() as stack:
-        sections = {}
+        sections, applications = {}, []
         for label, numbers in groups.items():
             show(f"starting {label}")
-            application = _application(settings, numbers, tallies[label])
-            sections[label] = stack.enter_context(application)
-        yield Started(sections, tuple(tallies.values()))
+            started = _application(settings, numbers, tallies[label])
+            sections[label], application = stack.enter_context(started)
+            applications.append(application)
+
+        def empty() -> None:
+            for each in applications:
+                each.ask("anew")
+            for each in applications:
+                each.answer()
+
+        yield Started(sections, tuple(tallies.values()), empty=empty)
+
+
+class _Application:
+    """The other end of a Spark application's standard input and output."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def ask(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise EngineError("Spark did not start its queries")
+        return line
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 @contextmanager
 def _application(
     settings: LachesisSettings, numbers: Sequence[int], tally: Path
-) -> Iterator[Section]:
+) -> Iterator[tuple[Section, _Application]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "slackwater.bench.lachesis.spark_application"],
         stdin=subprocess.PIPE,
@@ -87,21 +124,11 @@ def _application(
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
+    application = _Application(process)
     try:
         wanted = {"settings": asdict(settings), "numbers": numbers, "tally": str(tally)}
-        process.stdin.write(json.dumps(wanted) + "\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
-        if not line:
-            raise EngineError("Spark did not start its queries")
-        rest = f"http://127.0.0.1:{json.loads(line)['port']}"
-        yield {"driver": "spark", "rest": rest, "whole": settings.apart}
+        application.ask(json.dumps(wanted))
+        rest = f"http://127.0.0.1:{json.loads(application.answer())['port']}"
+        yield {"driver": "spark", "rest": rest, "whole": settings.apart}, application
     finally:
-        process.stdin.close()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        application.end()
