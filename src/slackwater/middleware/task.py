@@ -72,7 +72,12 @@ class Task:
         ranked = []
         for engine in engines:
             operators = self._scope(engine)
-            priorities = self._priorities(operators, engine.values, now_s)
+            priorities = dict(self._priorities(operators, engine.values, now_s))
+            if priorities:  # whoever works for all is as important as the most important
+                helpers = self._scope(engine, helpers=True)
+                highest = max(priorities.values())
+                priorities |= dict.fromkeys((helper.name for helper in helpers), highest)
+                operators += helpers
             ranked += [
                 Ranked(operator, priorities[operator.name], engine.name)
                 for operator in operators
@@ -80,13 +85,13 @@ class Task:
             ]
         return self.translator.plan(ranked, scale)
 
-    def _scope(self, engine: Engine) -> list[Operator]:
+    def _scope(self, engine: Engine, helpers: bool = False) -> list[Operator]:
         if engine.reading is None:
             return []
         return [
             operator
             for operator in engine.reading.operators
-            if not operator.helper and self._queries.fullmatch(operator.query)
+            if operator.helper == helpers and self._queries.fullmatch(operator.query)
         ]
 
     def _priorities(

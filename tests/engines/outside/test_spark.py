@@ -71,3 +71,13 @@ def test_what_is_no_jvm_is_left_alone(streams: dict[str, Any]) -> None:
 def test_nobody_at_the_port_is_one_line() -> None:
     with pytest.raises(EngineError, match="nobody here listens on port 1"):
         Spark("s", "http://127.0.0.1:1").read(0.0)
+
+
+def test_rows_arrive_at_the_rate_between_batches_however_often_spark_looks() -> None:
+    driver = Spark(rest="http://127.0.0.1:1")
+    hasty = {"latency": 500.0, "processingRate-total": 2000.0, "inputRate-total": 40_000.0}
+    driver._last_batch("q", hasty, 10.0)
+    told = {"latency": 1000.0, "processingRate-total": 1000.0, "inputRate-total": 90_000.0}
+    batch = driver._last_batch("q", told, 11.5)
+    assert (batch.began_s, batch.arrival_rate) == (10.5, 1000.0)
+    assert driver._last_batch("q", told, 14.0) is batch

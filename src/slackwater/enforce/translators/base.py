@@ -33,10 +33,15 @@ class Translator(ABC):
 
     name: ClassVar[str] = ""  # as users write it
     needs: ClassVar[frozenset[str]] = frozenset()  # rights: nice, groups, real-time
+    sets_helpers: ClassVar[bool] = False  # also threads that are no operator's
 
     def plan(self, ranked: Iterable[Ranked], scale: Scale) -> list[Setting]:
         """The settings wanted now. Operators without threads here are passed over."""
-        present = [each for each in ranked if each.operator.threads]
+        present = [
+            each
+            for each in ranked
+            if each.operator.threads and (self.sets_helpers or not each.operator.helper)
+        ]
         return self._plan(present, scale) if present else []
 
     @abstractmethod

@@ -15,16 +15,19 @@ BEST, WORST = -20, 19
 class Nice(Translator):
     """Each thread gets the nice value of its operator.
 
+    The engine's own threads (garbage collection, network, metrics) get the best: beside busy
+    threads above them they would starve, and the engine with them.
+
     Parameters
     ----------
     best, worst
-        Values of the highest and the lowest priority. By default nobody is put above the engine's
-        own threads (garbage collection, network, metrics), which have 0: beside busy threads at
-        -20 they starve, and the engine with them.
+        Values of the highest and the lowest priority. By default nobody is put above what
+        processes have that are not steered.
     """
 
     name = "nice"
     needs: ClassVar = frozenset({"nice"})
+    sets_helpers = True
 
     def __init__(self, best: int = 0, worst: int = WORST) -> None:
         check_range("best", best, BEST, WORST)

@@ -85,7 +85,7 @@ class Flink(Driver):
 
     def _read(self, now_s: float) -> Reading:
         subtasks = list(self._subtasks())
-        threads = self._threads(subtasks)
+        threads, own = self._threads(subtasks)
         copies: dict[tuple[str, str], list[Subtask]] = defaultdict(list)
         for subtask in subtasks:
             copies[subtask.job, subtask.vertex].append(subtask)
@@ -106,7 +106,8 @@ class Flink(Driver):
             )
             for subtask in subtasks
         )
-        return Reading(now_s, operators, self._counters(subtasks))
+        helpers = (Operator(f"{m} itself", "", threads=own[m], helper=True) for m in own)
+        return Reading(now_s, (*operators, *helpers), self._counters(subtasks))
 
     def pids(self) -> Iterable[int]:
         return [jvm.pid for jvm in self._managers.values() if jvm is not None and jvm.alive]
@@ -160,19 +161,24 @@ class Flink(Driver):
                         source=vertex["id"] in sources,
                     )
 
-    def _threads(self, subtasks: list[Subtask]) -> dict[str, tuple[Thread, ...]]:
-        """Threads of each operator that runs on this machine.
+    def _threads(
+        self, subtasks: list[Subtask]
+    ) -> tuple[dict[str, tuple[Thread, ...]], dict[str, tuple[Thread, ...]]]:
+        """Threads of each operator that runs on this machine, and those that are nobody's, by
+        TaskManager.
 
         Equal jobs have equal thread names. They are told apart by their age: the subtask that was
         started first has the thread that was.
         """
         found: dict[str, tuple[Thread, ...]] = {}
+        own: dict[str, tuple[Thread, ...]] = {}
         for manager in {subtask.manager for subtask in subtasks}:
             jvm = self._manager(manager)
             if jvm is None:
                 continue
             by_start: dict[str, list[Thread]] = defaultdict(list)
-            for thread, name in sorted(jvm.read().items(), key=lambda item: item[0].started):
+            present = jvm.read()
+            for thread, name in sorted(present.items(), key=lambda item: item[0].started):
                 by_start[name.rpartition("#")[0] + "#"].append(thread)
             wanted: dict[str, list[Subtask]] = defaultdict(list)
             for subtask in sorted(subtasks, key=lambda s: (s.started_ms, s.job)):
@@ -183,7 +189,9 @@ class Flink(Driver):
                 threads = by_start.get(prefix, [])[-len(those) :]
                 for subtask, thread in zip(those, threads, strict=False):
                     found[subtask.name] = (thread,)
-        return found
+            taken = {thread for threads in found.values() for thread in threads}
+            own[manager] = tuple(thread for thread in present if thread not in taken)
+        return found, own
 
     def _manager(self, key: str) -> JvmThreads | None:
         known = self._managers.get(key)

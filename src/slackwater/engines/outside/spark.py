@@ -26,6 +26,7 @@ class Batch(NamedTuple):
 
     gauges: tuple[tuple[str, float], ...]  # as they were when it ended
     began_s: float
+    arrival_rate: float  # rows per second since the one before it began
 
 
 class Spark(Driver):
@@ -162,24 +163,33 @@ class Spark(Driver):
         }
         for query in queries & gauges.keys():
             told = gauges[query]
-            found["arrival-rate"][query] = told.get("inputRate-total", 0.0)
-            found["head-age"][query] = now_s - self._began_s(query, told, now_s)
+            batch = self._last_batch(query, told, now_s)
+            found["arrival-rate"][query] = batch.arrival_rate
+            found["head-age"][query] = now_s - batch.began_s
             found["selectivity"][query] = 1.0  # all of a query is one operator: it ends in results
             if told.get("processingRate-total", 0.0) > 0:
                 found["cost"][query] = 1.0 / told["processingRate-total"]
         return found
 
-    def _began_s(self, query: str, told: dict[str, float], now_s: float) -> float:
-        """When the last batch that ended began: all that came later still waits.
+    def _last_batch(self, query: str, told: dict[str, float], now_s: float) -> Batch:
+        """The last one that ended: all that came after it began still waits.
 
-        Gauges change when a batch ends, and one of them is how long it took.
+        Gauges change when a batch ends, and one of them is how long it took. The input rate among
+        them counts from the last time that Spark looked for data, even if there was none; so what
+        a batch read is set against when the batch before it began.
         """
         state = tuple(sorted(told.items()))
         last = self._batches.get(query)
-        if last is None or last.gauges != state:
-            last = Batch(state, now_s - told.get("latency", 0.0) / 1000)
-            self._batches[query] = last
-        return last.began_s
+        if last is not None and last.gauges == state:
+            return last
+        took_s = told.get("latency", 0.0) / 1000
+        rows, began_s = told.get("processingRate-total", 0.0) * took_s, now_s - took_s
+        rate = told.get("inputRate-total", 0.0)
+        if last is not None:
+            since_s = began_s - last.began_s
+            rate = rows / since_s if rows and since_s > 0 else last.arrival_rate
+        self._batches[query] = Batch(state, began_s, rate)
+        return self._batches[query]
 
 
 def gauges_of(answer: dict[str, Any]) -> dict[str, dict[str, float]]:
