@@ -170,3 +170,13 @@ def test_nothing_is_shed_any_more_when_it_is_switched_off_or_fails() -> None:
     found = loop.get("a")
     assert found is not None
     assert found.shedders.plan == NO_SHEDDING
+
+
+def test_a_batch_longer_than_a_cycle_is_set_against_the_cpu_of_all_its_cycles() -> None:
+    quality = Simulated("a", rate=1000, least=0.1).quality()
+    loop = QualityLoop(QualitySettings(), 1, print, print)
+    loop._machine.look = lambda: (1.0, 0.9, 0.0)  # type: ignore[method-assign]
+    for second in range(40):
+        quality.meter.busy_s += 2.0 if second % 2 else 0.0
+        loop._measure([quality])
+    assert loop._cores_per_batch == pytest.approx(0.9, rel=0.15)

@@ -34,6 +34,7 @@ FIRST_ROWS = 1000  # of a micro-batch, while nothing is known
 LONGEST = 1.1  # a micro-batch takes no longer than so many times the usual
 ORDER_LASTS_S = 10.0  # what a supervisor said; then this worker decides alone
 SCARCE = 0.1  # of the cores left over, below which batches become fewer
+LATELY = 0.8  # what is kept, each cycle, of what was measured before
 SLOWLY = 0.1  # accuracy rises by so much a cycle at most; it falls at once
 
 
@@ -128,6 +129,7 @@ class QualityLoop:
         self._lock = threading.Lock()
         self._queries: dict[str, Quality] = {}
         self.others = 0.0  # of our cores, those that other processes use, smoothed
+        self._lately: tuple[float, ...] = (0.0, 0.0, 0.0)  # seconds, CPU, micro-batches; fading
         self._cores_per_batch = 1.0  # while a micro-batch runs; less when others are in its way
         self._most_per_batch = 1.0  # and the most that was seen lately
         self._closing = threading.Event()
@@ -238,8 +240,14 @@ class QualityLoop:
             return
         self.others += 0.3 * (self._taken(others) - self.others)
         self.used += 0.3 * (own - self.used)
+        # A batch is told of when it ends, and may have taken longer than a cycle.
+        looked = (seconds, own * seconds, busy_s)
+        self._lately = tuple(
+            LATELY * before + now for before, now in zip(self._lately, looked, strict=True)
+        )
+        seconds, cpu_s, busy_s = self._lately
         if busy_s > 0.2 * seconds:
-            self._cores_per_batch += 0.2 * (own * seconds / busy_s - self._cores_per_batch)
+            self._cores_per_batch = cpu_s / busy_s
             self._most_per_batch = max(1.0, self._cores_per_batch, 0.99 * self._most_per_batch)
 
     def _taken(self, others: float) -> float:
