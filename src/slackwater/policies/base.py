@@ -106,3 +106,17 @@ class Policy(ABC):
 def overdue_s(query: QueryState) -> float:
     """When a query that waits is served before all others."""
     return query.since_s + OVERDUE_SHARE * query.spec.max_wait_s
+
+
+def unknown_first(operators: Sequence[Operator], values: Values) -> dict[str, float]:
+    """A figure of each operator; who has none yet counts as the first, to become known.
+
+    Whoever has only just begun would otherwise be held back, and so stay unknown. A source has no
+    queue: what it would add can wait outside.
+
+    >>> operators = [Operator("source", "q", source=True), Operator("a", "q"), Operator("new", "q")]
+    >>> unknown_first(operators, {"a": 5.0})
+    {'source': 0.0, 'a': 5.0, 'new': 5.0}
+    """
+    highest = max(values.values(), default=0.0)
+    return {o.name: values.get(o.name, 0.0 if o.source else highest) for o in operators}

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from slackwater.core.entities import Operator, Values
 from slackwater.core.model import Admission, QueryState, Snapshot
-from slackwater.policies.base import Policy
+from slackwater.policies.base import Policy, unknown_first
 
 
 class Fcfs(Policy):
@@ -23,4 +23,4 @@ class Fcfs(Policy):
         self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
     ) -> Values:
         """The age of the oldest tuple before each operator."""
-        return {o.name: metrics["head-age"].get(o.name, 0.0) for o in operators}
+        return unknown_first(operators, metrics["head-age"])

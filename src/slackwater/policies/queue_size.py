@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from slackwater.core.entities import Operator, Values
 from slackwater.core.model import Admission, QueryState, Snapshot
-from slackwater.policies.base import Policy
+from slackwater.policies.base import Policy, unknown_first
 
 
 class QueueSize(Policy):
@@ -22,7 +22,8 @@ class QueueSize(Policy):
     def _weigh(
         self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
     ) -> Values:
-        return {o.name: metrics["queue-size"].get(o.name, 0.0) for o in operators}
+        """Rows before each operator."""
+        return unknown_first(operators, metrics["queue-size"])
 
 
 def rows_waiting(query: QueryState, now_s: float) -> float | None:

@@ -184,7 +184,8 @@ class Spark(Driver):
             return last
         took_s = told.get("latency", 0.0) / 1000
         rows, began_s = told.get("processingRate-total", 0.0) * took_s, now_s - took_s
-        rate = told.get("inputRate-total", 0.0)
+        # Of the first one seen: it arrives no faster than either.
+        rate = min(told.get("inputRate-total", 0.0), told.get("processingRate-total", 0.0))
         if last is not None:
             since_s = began_s - last.began_s
             rate = rows / since_s if rows and since_s > 0 else last.arrival_rate
