@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -339,6 +340,7 @@ def main() -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # modules of the user's are named from where they stand
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # engines are ended
     try:
         app()
     except SlackwaterError as error:

@@ -11,7 +11,7 @@ from slackwater.engines.outside.base import Driver
 from slackwater.engines.outside.http import Endpoint
 from slackwater.engines.outside.jvm_threads import JvmThreads
 from slackwater.engines.outside.listeners import pid_of_port
-from slackwater.engines.outside.processes import children_of
+from slackwater.metrics.process_tree import CpuMeter, all_processes, descendants
 
 _STREAM = re.compile(r"^stream execution thread for (?P<name>.*) \[id = (?P<id>[\w-]+), runId")
 _TASK = re.compile(
@@ -27,6 +27,8 @@ class Batch(NamedTuple):
     gauges: tuple[tuple[str, float], ...]  # as they were when it ended
     began_s: float
     arrival_rate: float  # rows per second since the one before it began
+    cpu_s: float = 0.0  # that the application had used when it ended
+    cost_s: float | None = None  # of a row
 
 
 class Spark(Driver):
@@ -47,7 +49,8 @@ class Spark(Driver):
     whole
         All threads of the application belong to its query, those for garbage collection and
         compilation and its Python workers as well. For applications that run one query each: there
-        priorities reach everything that the query does.
+        priorities reach everything that the query does, and a row costs what CPU time it took.
+        Otherwise it costs the time of its batch, which also grows when others are in its way.
     """
 
     name = "spark"
@@ -68,6 +71,7 @@ class Spark(Driver):
         self._whole = whole
         self._jvm: JvmThreads | None = None
         self._batches: dict[str, Batch] = {}
+        self._cpu: CpuMeter | None = None
         self._on_thread: dict[Thread, str] = {}  # the task that each thread was seen with
         self._queries_of_stages: dict[int, str] = {}
         if self._endpoint is not None:
@@ -120,7 +124,7 @@ class Spark(Driver):
         return self._jvm
 
     def _all_threads(self, pid: int) -> list[Thread]:
-        return [thread for each in (pid, *children_of(pid)) for thread in threads_of(each)]
+        return [thread for each in _tree(pid) for thread in threads_of(each)]
 
     def _tasks(self, names: dict[Thread, str], queries: dict[str, str]) -> dict[Thread, str]:
         """Threads that have had the same task since the last reading, with their query."""
@@ -167,8 +171,8 @@ class Spark(Driver):
             found["arrival-rate"][query] = batch.arrival_rate
             found["head-age"][query] = now_s - batch.began_s
             found["selectivity"][query] = 1.0  # all of a query is one operator: it ends in results
-            if told.get("processingRate-total", 0.0) > 0:
-                found["cost"][query] = 1.0 / told["processingRate-total"]
+            if batch.cost_s is not None:
+                found["cost"][query] = batch.cost_s
         return found
 
     def _last_batch(self, query: str, told: dict[str, float], now_s: float) -> Batch:
@@ -186,11 +190,21 @@ class Spark(Driver):
         rows, began_s = told.get("processingRate-total", 0.0) * took_s, now_s - took_s
         # Of the first one seen: it arrives no faster than either.
         rate = min(told.get("inputRate-total", 0.0), told.get("processingRate-total", 0.0))
+        cpu_s = self._application_cpu_s() if self._whole else 0.0
+        cost_s = took_s / rows if rows else None
         if last is not None:
             since_s = began_s - last.began_s
             rate = rows / since_s if rows and since_s > 0 else last.arrival_rate
-        self._batches[query] = Batch(state, began_s, rate)
+            cost_s = (cpu_s - last.cpu_s) / rows if rows and self._whole else cost_s
+            cost_s = last.cost_s if cost_s is None else cost_s
+        self._batches[query] = Batch(state, began_s, rate, cpu_s, cost_s)
         return self._batches[query]
+
+    def _application_cpu_s(self) -> float:
+        pid = self._find_jvm().pid
+        if self._cpu is None or self._cpu.root != pid:
+            self._cpu = CpuMeter(pid)
+        return self._cpu.read()
 
 
 def gauges_of(answer: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -209,4 +223,9 @@ def gauges_of(answer: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def _python_workers(pid: int) -> tuple[Thread, ...]:
-    return tuple(thread for child in children_of(pid) for thread in threads_of(child))
+    return tuple(thread for child in _tree(pid)[1:] for thread in threads_of(child))
+
+
+def _tree(pid: int) -> list[int]:
+    """A process, and all below it."""
+    return [pid, *sorted(descendants(pid, all_processes()) - {pid})]
