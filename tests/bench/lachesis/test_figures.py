@@ -21,6 +21,7 @@ def run(arm: str, number: int, factor: float) -> dict[str, Any]:
     values = [10.0 * factor * (1 + number), 12.0 * factor * (1 + number)]
     engine = {
         "spread": values,
+        "middle": values,
         "queued": values,
         "oldest_s": values,
         "latency_s": values,

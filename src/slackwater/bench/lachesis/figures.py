@@ -13,6 +13,7 @@ from slackwater.bench.statistics import Interval, mean_interval, ratio_interval
 # What is measured, as it is called, how it is written, and which policy is after it.
 KINDS: dict[str, tuple[str, str, str | None]] = {
     "spread": ("spread of queues", ".0f", "queue-size"),
+    "middle": ("between quartiles", ".0f", "queue-size"),
     "queued": ("rows queued", ".0f", None),
     "oldest_s": ("oldest row, s", ".2f", "fcfs"),
     "latency_s": ("mean latency, s", ".2f", "highest-rate"),

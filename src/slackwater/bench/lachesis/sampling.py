@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any
 
+import numpy as np
+
 from slackwater.core.entities import Reading, Values
 from slackwater.core.errors import EngineError
 from slackwater.engines import outside
@@ -24,6 +26,7 @@ class Samples:
     """Of one engine in one slice; one value for each look unless said otherwise."""
 
     spread: list[float] = field(default_factory=list)  # of queue sizes: what Queue Size is after
+    middle: list[float] = field(default_factory=list)  # between their quartiles
     queued: list[float] = field(default_factory=list)  # tuples in all queues
     oldest_s: list[float] = field(default_factory=list)  # what First Come First Served is after
     latency_s: list[float] = field(default_factory=list)  # of results: Highest Rate
@@ -39,6 +42,7 @@ class Samples:
             raise EngineError("an engine did not answer for a whole slice")
         return {
             "spread": self.spread,
+            "middle": self.middle,
             "queued": self.queued,
             "oldest_s": self.oldest_s,
             "latency_s": self.latency_s,
@@ -92,6 +96,8 @@ class Onlooker:
     def _note(self, reading: Reading, values: dict[str, Values]) -> None:
         samples, sizes = self.samples, list(values["queue-size"].values())
         samples.spread.append(pstdev(sizes))
+        low, high = np.quantile(sizes, (0.25, 0.75))
+        samples.middle.append(float(high - low))
         samples.queued.append(sum(sizes))
         samples.oldest_s.append(max(values["head-age"].values()))
         samples.sizes += sizes
