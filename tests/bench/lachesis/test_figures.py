@@ -76,11 +76,15 @@ def test_results_count_by_how_many_a_query_gave() -> None:
 def test_what_the_middleware_gets_is_a_file_that_it_takes(tmp_path: Path) -> None:
     settings = LachesisSettings(translator_parameters={"best": -5}, period_s=0.05)
     path = tmp_path / "m.toml"
-    sections = {"flink": {"driver": "flink", "rest": "http://127.0.0.1:1"}}
+    sections = {
+        "flink": {"flink": {"driver": "flink", "rest": "http://127.0.0.1:1"}},
+        "spark": {f"spark-{n}": {"driver": "spark", "pid": n} for n in (1, 2)},
+    }
     path.write_text(configuration(settings, "fcfs", sections))
-    file = load(path)
-    assert file.policies["bench"].translator_parameters == {"best": -5}
-    assert file.policies["bench"].period == 0.05
+    policies = load(path).policies
+    assert policies["spark"].engines == ["spark-1", "spark-2"], "rows of Flink are not theirs"
+    assert policies["flink"].translator_parameters == {"best": -5}
+    assert policies["flink"].period == 0.05
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,7 @@ def _slice(
     started: dict[str, Started],
     onlookers: list[Onlooker],
 ) -> dict[str, Any]:
-    sections = {
-        label: section for each in started.values() for label, section in each.sections.items()
-    }
+    sections = {name: engine.sections for name, engine in started.items()}
     hosts = dict.fromkeys(host for each in started.values() for host in each.hosts)
     for engine in started.values():
         engine.empty()  # what one arm left over is no load of the next
@@ -87,7 +85,7 @@ def together(statuses: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def _middleware(
-    settings: LachesisSettings, arm: str, sections: dict[str, Section], host: Host
+    settings: LachesisSettings, arm: str, sections: dict[str, dict[str, Section]], host: Host
 ) -> Iterator[dict[str, Any]]:
     """The middleware as users run it, a process of its own; ``status`` is filled at the end."""
     status: dict[str, Any] = {}
@@ -121,26 +119,33 @@ def _middleware(
 
 
 def configuration(
-    settings: LachesisSettings, arm: str, sections: dict[str, Section], name: str = "bench"
+    settings: LachesisSettings,
+    arm: str,
+    sections: dict[str, dict[str, Section]],
+    name: str = "bench",
 ) -> str:
-    """The middleware's file for an arm.
+    """The middleware's file for an arm: the policy for each engine by itself, because a row of one
+    is not a row of another.
 
-    >>> text = configuration(LachesisSettings(), "fcfs", {"f": {"driver": "flink", "rest": "x"}})
+    >>> text = configuration(LachesisSettings(), "fcfs", {"f": {"f1": {"driver": "flink"}}})
     >>> print(text.splitlines()[2])
     driver = "flink"
     """
     lines = [f"name = {json.dumps(name)}"]
-    for label, section in sections.items():
-        lines += [f"[engines.{label}]", *(f"{k} = {json.dumps(v)}" for k, v in section.items())]
+    for processes in sections.values():
+        for label, section in processes.items():
+            lines += [f"[engines.{label}]", *(f"{k} = {json.dumps(v)}" for k, v in section.items())]
     parameters = ", ".join(
         f"{key} = {json.dumps(value)}" for key, value in settings.translator_parameters.items()
     )
-    lines += [
-        "[policies.bench]",
-        f"policy = {json.dumps(arm)}",
-        f"translator = {json.dumps(settings.translator)}",
-        f"translator_parameters = {{ {parameters} }}",
-        f"period = {settings.period_s}",
-        *([] if settings.scale is None else [f"scale = {json.dumps(settings.scale)}"]),
-    ]
+    for engine, processes in sections.items():
+        lines += [
+            f"[policies.{engine}]",
+            f"policy = {json.dumps(arm)}",
+            f"engines = {json.dumps(list(processes))}",
+            f"translator = {json.dumps(settings.translator)}",
+            f"translator_parameters = {{ {parameters} }}",
+            f"period = {settings.period_s}",
+            *([] if settings.scale is None else [f"scale = {json.dumps(settings.scale)}"]),
+        ]
     return "\n".join(lines) + "\n"

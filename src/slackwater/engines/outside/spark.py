@@ -1,7 +1,7 @@
 """Spark Structured Streaming: queries from the gauges that its web port serves, threads by name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from slackwater.core.entities import Operator, Reading
@@ -72,6 +72,7 @@ class Spark(Driver):
         self._jvm: JvmThreads | None = None
         self._batches: dict[str, Batch] = {}
         self._cpu: CpuMeter | None = None
+        self._streams: Mapping[Thread, str] = {}  # threads that run queries
         self._on_thread: dict[Thread, str] = {}  # the task that each thread was seen with
         self._queries_of_stages: dict[int, str] = {}
         if self._endpoint is not None:
@@ -80,10 +81,11 @@ class Spark(Driver):
 
     def _read(self, now_s: float) -> Reading:
         jvm = self._find_jvm()
-        names = jvm.read()
+        names = self._names(jvm)
         streams = {
             thread: match for thread, name in names.items() if (match := _STREAM.match(name))
         }
+        self._streams = {thread: names[thread] for thread in streams}
         ids = {match["id"]: match["name"] for match in streams.values()}
         found: dict[str, list[Thread]] = {match["name"]: [] for match in streams.values()}
         for thread, match in streams.items():
@@ -101,6 +103,13 @@ class Spark(Driver):
         if workers:
             operators.append(Operator("python workers", "", threads=workers, helper=True))
         return Reading(now_s, tuple(operators), self._metrics(now_s, set(found)))
+
+    def _names(self, jvm: JvmThreads) -> Mapping[Thread, str]:
+        """Where all threads are one query's, only its own name matters, and only until it ends:
+        asking takes long on a busy JVM, and it starts threads all the time."""
+        if self._whole and self._streams and all(thread.alive for thread in self._streams):
+            return self._streams
+        return jvm.read()
 
     def pids(self) -> Iterable[int]:
         return () if self._jvm is None or not self._jvm.alive else (self._jvm.pid,)
@@ -126,7 +135,7 @@ class Spark(Driver):
     def _all_threads(self, pid: int) -> list[Thread]:
         return [thread for each in _tree(pid) for thread in threads_of(each)]
 
-    def _tasks(self, names: dict[Thread, str], queries: dict[str, str]) -> dict[Thread, str]:
+    def _tasks(self, names: Mapping[Thread, str], queries: dict[str, str]) -> dict[Thread, str]:
         """Threads that have had the same task since the last reading, with their query."""
         seen = {t: match for t, name in names.items() if (match := _TASK.match(name))}
         stayed = {t: m for t, m in seen.items() if self._on_thread.get(t) == m["task"]}
