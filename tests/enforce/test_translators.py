@@ -126,6 +126,23 @@ def test_a_query_has_the_whole_range_of_nice_to_itself() -> None:
     assert len({s.shares for s in plan if isinstance(s, GroupShare)}) == 1
 
 
+def test_the_least_important_query_has_its_least_share() -> None:
+    translator = enforce.load("shares-nice", groups="highest", least_share=256)
+    plan = translator.plan(ranked([1, 1000, 3, 2, 2000, 30]), "linear")
+    shares = [s.shares for s in plan if isinstance(s, GroupShare)]
+    assert (min(shares), max(shares)) == (256, 1024)
+
+
+def test_threads_of_the_engine_itself_get_the_best_nice_value_and_nothing_else() -> None:
+    own = Ranked(Operator("itself", "", threads=(Thread(1, 7, 3),), helper=True), 5.0, "flink")
+    steered = Ranked(Operator("o", "q", threads=(Thread(1, 8, 3),)), 5.0, "flink")
+    low = Ranked(Operator("p", "q", threads=(Thread(1, 9, 3),)), 1.0, "flink")
+    nice = enforce.load("nice", best=-20).plan([own, steered, low], "linear")
+    assert {s.thread.tid: s.value for s in nice if isinstance(s, Nice)} == {7: -20, 8: -20, 9: 19}
+    groups = enforce.load("cpu-shares").plan([own, steered, low], "linear")
+    assert {s.thread.tid for s in groups if isinstance(s, Member)} == {8, 9}
+
+
 def test_queries_of_two_engines_are_kept_apart() -> None:
     operator = Operator("o", "q", threads=(Thread(1, 2, 3),))
     other = Operator("o", "q", threads=(Thread(9, 9, 3),))

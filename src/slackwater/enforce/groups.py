@@ -5,6 +5,7 @@ whole: the threads that no policy speaks of (garbage collection, compilation) th
 groups with the weight that any thread has, instead of outside with all the machine's.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from slackwater.core.threads import Thread, threads_of
 
 DEFAULT_SHARES = 1024
 PERIOD_US = 100_000
+REMOVALS, REMOVAL_PAUSE_S = 20, 0.05  # attempts, and between them
 
 
 class Groups(ABC):
@@ -74,21 +76,28 @@ class Groups(ABC):
         self.put(thread.tid, folder)
 
     def remove(self, folder: Path) -> bool:
-        """Remove a group of ours; threads that are still in it go to the one above."""
-        try:
-            left = (folder / self.threads_file).read_text().split()
-        except OSError:
-            return not folder.is_dir()
-        for tid in left:
+        """Remove a group of ours; threads that are still in it go to the one above.
+
+        Threads in it may start others while they are moved, and one that has ended stays for a
+        moment: it is tried again for a while.
+        """
+        for _ in range(REMOVALS):
             try:
-                self.put(int(tid), folder.parent)
+                left = (folder / self.threads_file).read_text().split()
             except OSError:
-                continue  # it has ended meanwhile
-        try:
-            folder.rmdir()
-        except OSError:
-            return False
-        return True
+                return not folder.is_dir()
+            for tid in left:
+                try:
+                    self.put(int(tid), folder.parent)
+                except OSError:
+                    continue  # it has ended meanwhile
+            try:
+                folder.rmdir()
+            except OSError:
+                time.sleep(REMOVAL_PAUSE_S)
+            else:
+                return True
+        return False
 
 
 class GroupsV1(Groups):

@@ -32,6 +32,8 @@ class SharesNice(Translator):
         a query that is not named has 1.
     best, worst
         Nice values of the highest and the lowest priority in a query.
+    least_share
+        Of a query, where the most important has 1024; with ``groups`` other than ``equal``.
     """
 
     name = "shares-nice"
@@ -43,11 +45,12 @@ class SharesNice(Translator):
         weights: Mapping[str, float] | None = None,
         best: int = 0,
         worst: int = WORST,
+        least_share: int = 16,
     ) -> None:
         check_group_priority(groups)
         self.groups: GroupPriority = groups
         self.weights = dict(weights or {})
-        self._shares = CpuShares(by="query", groups=groups)
+        self._shares = CpuShares(by="query", groups=groups, worst=least_share)
         self._nice = Nice(best, worst)
 
     def _plan(self, ranked: Sequence[Ranked], scale: Scale) -> list[Setting]:
