@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from slackwater.core.entities import Reading
+from slackwater.core.entities import Operator
 from slackwater.core.errors import EngineError
 from slackwater.core.threads import thread_cpu_ns, thread_name
 from slackwater.engines.flink import LocalFlink, SqlClient
@@ -17,16 +17,21 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.flink, pytest.mark.timeout(240)]
 
 
-def settled(driver: Flink, threads: int) -> Reading:
-    """A reading in which so many threads were found."""
-    readings: list[Reading] = []
+def operators_of(driver: Flink) -> list[Operator]:
+    """Those of jobs; there are also threads of Flink's own, which are nobody's."""
+    return [operator for operator in driver.read(time.time()).operators if not operator.helper]
+
+
+def settled(driver: Flink, threads: int) -> list[Operator]:
+    """Operators of a reading in which so many threads were found."""
+    seen: list[list[Operator]] = []
 
     def found() -> bool:
-        readings.append(driver.read(time.time()))
-        return sum(len(operator.threads) for operator in readings[-1].operators) == threads
+        seen.append(operators_of(driver))
+        return sum(len(operator.threads) for operator in seen[-1]) == threads
 
     eventually(found, limit_s=60)
-    return readings[-1]
+    return seen[-1]
 
 
 @pytest.mark.parametrize("reporter", [True, False], ids=["prometheus", "rest"])
@@ -36,7 +41,10 @@ def test_operators_threads_and_queues_of_a_job(
     job = start_job(flink_sql, "pipeline")
     try:
         driver = Flink("f", flink.rest, flink.prometheus if reporter else ())
-        operators = settled(driver, 4).operators
+        operators = settled(driver, 4)
+        (own,) = (o for o in driver.read(time.time()).operators if o.helper)
+        assert "GC Thread#0" in {thread_name(thread) for thread in own.threads}
+        assert not set(own.threads) & {t for o in operators for t in o.threads}
         names = {operator.name: operator for operator in operators}
         source = next(operator for operator in operators if operator.source)
         path = [source]
@@ -71,7 +79,7 @@ def test_jobs_of_equal_names_have_threads_of_their_own(
     jobs = [start_job(flink_sql, "twin", rate) for rate in (100_000_000, 1)]
     try:
         driver = Flink("f", flink.rest, flink.prometheus)
-        operators = settled(driver, 8).operators
+        operators = settled(driver, 8)
         assert {operator.query for operator in operators} == {f"twin#{job[:8]}" for job in jobs}
         threads = [thread for operator in operators for thread in operator.threads]
         assert len(set(threads)) == 8
@@ -106,13 +114,13 @@ def test_a_task_manager_that_dies_and_comes_back_is_followed(
     job = flink_sql.submit("survivor", [SOURCE.format(rate=10), SINK, PIPELINE], conf=retry)
     try:
         driver = Flink("f", flink.rest, flink.prometheus)
-        before = {t for o in settled(driver, 4).operators for t in o.threads}
+        before = {t for o in settled(driver, 4) for t in o.threads}
         flink.stop_task_manager()
         flink.start_task_manager()
 
         def moved() -> bool:
             try:
-                operators = driver.read(time.time()).operators
+                operators = operators_of(driver)
             except EngineError:
                 return False
             threads = {thread for operator in operators for thread in operator.threads}
