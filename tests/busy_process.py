@@ -1,11 +1,13 @@
 """A process with busy threads, to see what the kernel gives to each.
 
 ``python busy_process.py THREADS`` prints the threads' numbers in one line, then burns. Each line
-that it reads makes its first thread start one more, which inherits what was set on that one.
+that it reads makes its first thread start one more, which inherits what was set on that one; the
+line ``fork`` makes it start a process.
 """
 
 import hashlib
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -16,13 +18,15 @@ from contextlib import contextmanager
 from slackwater.core.threads import Thread, find_thread, thread_cpu_ns
 
 
-def burn(report: Callable[[int], None], offspring: threading.Event | None = None) -> None:
+def burn(report: Callable[[int], None], wishes: "queue.Queue[str] | None" = None) -> None:
     report(threading.get_native_id())
     while True:
         hashlib.pbkdf2_hmac("sha256", b"busy", b"thread", 20_000)  # lets go of the interpreter
-        if offspring is not None and offspring.is_set():
-            offspring.clear()
-            threading.Thread(target=burn, args=(report,), daemon=True).start()
+        if wishes is not None and not wishes.empty():
+            if wishes.get() == "fork":  # it ends when we do: then its input does
+                report(subprocess.Popen(["cat"], stdin=subprocess.PIPE).pid)
+            else:
+                threading.Thread(target=burn, args=(report,), daemon=True).start()
 
 
 def main() -> None:
@@ -30,16 +34,17 @@ def main() -> None:
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     wanted = int(sys.argv[1])
     numbers: list[int] = []
-    offspring = threading.Event()
+    wishes: queue.Queue[str] = queue.Queue()
     for i in range(wanted):
-        args = (numbers.append, offspring if i == 0 else None)
+        args = (numbers.append, wishes if i == 0 else None)
         threading.Thread(target=burn, args=args, daemon=True).start()
     while len(numbers) < wanted:
         time.sleep(0.001)
     print(*numbers, flush=True)
-    for _ in sys.stdin:
-        offspring.set()
-        while len(numbers) == wanted:
+    for line in sys.stdin:
+        before = len(numbers)
+        wishes.put(line.strip())
+        while len(numbers) == before:
             time.sleep(0.001)
         print(numbers[-1], flush=True)
 
@@ -54,11 +59,20 @@ class Busy:
 
     def offspring(self) -> Thread:
         """A thread that the first one started now."""
+        return self._find(self._ask("thread"))
+
+    def fork(self) -> Thread:
+        """A process that the first thread started now."""
+        found = find_thread(self._ask("fork"))
+        assert found is not None
+        return found
+
+    def _ask(self, what: str) -> int:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write("\n")
+        self.process.stdin.write(f"{what}\n")
         self.process.stdin.flush()
-        return self._find(int(self.process.stdout.readline()))
+        return int(self.process.stdout.readline())
 
     def _find(self, tid: int) -> Thread:
         found = find_thread(self.process.pid, tid)

@@ -94,6 +94,20 @@ def assert_one_line(done: subprocess.CompletedProcess[str], expected: str) -> No
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("policy = 'klonk'\n[workers.w1]\ncpus = [0]\n", "unknown policy 'klonk'"),
+        ("[workers.w1]\ncpus = [4095]\n", "there is no CPU 4095 here"),
+    ],
+)
+def test_wrong_workers_are_told_before_any_is_started(
+    tmp_path: Path, section: str, expected: str
+) -> None:
+    write(tmp_path, section + query("rate"))
+    assert_one_line(slackwater(tmp_path, "fleet", "--seconds", "5"), expected)
+
+
 def test_no_file(tmp_path: Path) -> None:
     assert_one_line(slackwater(tmp_path, "run"), "no fleet.toml here or in a folder above")
     assert_one_line(slackwater(tmp_path, "run", "my.toml"), "my.toml: no such file; name a fleet")
@@ -124,6 +138,8 @@ def test_no_java(tmp_path: Path) -> None:
         ("--gate", "door", "--gate takes auto, clock, source, none, not 'door'"),
         ("--controller", "cat", "--controller takes process, thread"),
         ("--report", "/proc/nowhere/x", "cannot write the report to /proc/nowhere/x"),
+        ("--repeat", "0", "Invalid value for '--repeat'"),
+        ("--querys", "8", "No such option: --querys"),
     ],
 )
 def test_wrong_options_of_bench(tmp_path: Path, option: str, value: str, expected: str) -> None:

@@ -123,9 +123,9 @@ def fleet(
 ) -> None:
     """Run the queries of a fleet file on several workers. Ctrl-C stops cleanly.
 
-    Each section [workers.NAME] is a Spark application of its own. Queries go to the worker with the
-    most free CPU; those of a worker that dies are placed again. Queries that are added to the file
-    while it runs are started, those that are taken from it stop.
+    Each section \\[workers.NAME] is a Spark application of its own. Queries go to the worker with
+    the most free CPU; those of a worker that dies are placed again. Queries that are added to the
+    file while it runs are started, those that are taken from it stop.
     """
     from slackwater import config
     from slackwater.workers.commands import supervise
@@ -139,7 +139,7 @@ def fleet(
 
 @app.command()
 def worker(
-    name: Annotated[str, typer.Argument(help="As in the section [workers.NAME].")],
+    name: Annotated[str, typer.Argument(help="As in the section \\[workers.NAME].")],
     file: Annotated[
         Path | None, typer.Argument(help="Default: fleet.toml here or in a folder above.")
     ] = None,
@@ -208,18 +208,18 @@ def plan(
     from slackwater.engines.spark.members import max_wait_s
     from slackwater.launch import Launch
     from slackwater.simulate import calibrate
-    from slackwater.simulate.prediction import Calibration
+    from slackwater.simulate.prediction import MEASURED
 
     path = config.find(file, Path.cwd())
     fleet = config.load(path)
     chosen, parameters = (policy, {}) if policy else (fleet.policy, fleet.parameters)
     policies.load(chosen, **parameters)
-    known = calibrate.load(calibration) if calibration is not None else Calibration()
+    known = calibrate.load(calibration) if calibration is not None else MEASURED
     if driver_cores is not None and not known.costs.driver:
         raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
     triggers_s = {name: planning.trigger_s(name, q.trigger) for name, q in fleet.queries.items()}
     if calibration is None:
-        console.print("no --calibration: figures are rough", highlight=False)
+        write_line("no --calibration: costs are those of YSB queries on a two-core machine")
     found = Launch(fleet, path.parent).outlines()
     for line in planning.not_planned(fleet, [n for n, one in found.items() if one.own_writer]):
         console.print(line, highlight=False)
@@ -342,10 +342,22 @@ def main() -> None:
         sys.path.insert(0, os.getcwd())  # modules of the user's are named from where they stand
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # engines are ended
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except SlackwaterError as error:
         print(f"slackwater: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
+    except typer.TyperException as error:  # an option or a command that there is not
+        if error.format_message():  # else the help has been printed
+            print(_misuse(error), file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def _misuse(error: typer.TyperException) -> str:
+    """One line, and where to read more."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "slackwater"
+    return f"slackwater: {message}; {command} --help tells the rest"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import tomllib
 from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -127,7 +128,18 @@ def load(path: Path) -> FleetFile:
         raise UsageError(f"{path}: {_explain(error)}") from None
     if not fleet.queries:
         raise UsageError(f"{path}: no queries; add a section [queries.NAME]")
+    _refuse_circles(path, fleet)
     return fleet
+
+
+def _refuse_circles(path: Path, fleet: FleetFile) -> None:
+    reads: dict[str, set[str]] = {}
+    for name, query in fleet.queries.items():
+        reads.setdefault(query.task or name, set()).update(query.reads)
+    try:
+        TopologicalSorter(reads).prepare()
+    except CycleError as error:
+        raise UsageError(f"{path}: queries read each other: {', '.join(error.args[1])}") from None
 
 
 def _explain(error: ValidationError) -> str:

@@ -12,7 +12,7 @@ from slackwater.config import FleetFile
 from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater.simulate.prediction import START_S, Calibration, Prediction, predict
+from slackwater.simulate.prediction import MEASURED, START_S, Calibration, Prediction, predict
 from slackwater.traffic import Traffic
 
 WARMUP_S, SECONDS = 15.0, 60.0  # simulated at least
@@ -116,14 +116,14 @@ class Planner:
     queries
         The fleet's; more of them are copies of these in turn.
     calibration
-        Of the machine; without one the model's own figures, which are of a small machine.
+        Of the machine and its queries; without one that of YSB queries on two cores.
     driver_cores
         Of one driver where drivers have machines of their own.
     """
 
     queries: Sequence[Planned]
     policy: str
-    calibration: Calibration = field(default_factory=Calibration)
+    calibration: Calibration = MEASURED
     driver_cores: float | None = None
     slots: int | None = None  # None: 1.5 a core
     parameters: dict[str, Any] = field(default_factory=dict)  # of the policy

@@ -6,7 +6,7 @@ import pytest
 
 from slackwater.core.errors import UsageError
 from slackwater.core.threads import find_thread
-from slackwater.enforce.journal import Journal, thread_entry, thread_of
+from slackwater.enforce.journal import ROOM, Journal, thread_entry, thread_of
 
 
 def test_the_first_word_on_a_thread_counts(tmp_path: Path) -> None:
@@ -49,3 +49,19 @@ def test_only_one_holds_it(tmp_path: Path) -> None:
 def test_an_empty_one_leaves_no_file(tmp_path: Path) -> None:
     Journal(tmp_path / "j").close()
     assert not (tmp_path / "j").exists()
+
+
+def test_what_was_forgotten_is_not_done_by_the_next_process(tmp_path: Path) -> None:
+    """Also when the process is killed, and the file does not grow for ever."""
+    journal = Journal(tmp_path / "j")
+    thread = find_thread(1)
+    assert thread is not None
+    kept = thread_entry("nice", thread, value=5)
+    journal.record(kept)
+    for number in range(2 * ROOM):
+        passing = thread_entry("nice", thread._replace(tid=number + 2), value=0)
+        journal.record(passing)
+        journal.forget(passing)
+    assert len((tmp_path / "j").read_text().splitlines()) <= ROOM + 3
+    journal.close()
+    assert list(Journal(tmp_path / "j").entries.values()) == [kept]

@@ -1,6 +1,8 @@
 """The kernel splits the CPU as it was asked to, and has it all back afterwards."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from slackwater.core.threads import Thread, thread_cpu_ns, threads_of
 from slackwater.enforce import Ranked
 from slackwater.enforce.groups import Groups
 from slackwater.enforce.hand import Hand
-from slackwater.enforce.journal import Journal
+from slackwater.enforce.journal import Journal, thread_entry
 from tests.busy_process import busy_process, cpu_ratio
 
 BASE = os.getpriority(os.PRIO_PROCESS, 0)  # what processes of ours start with
@@ -102,6 +104,92 @@ def test_threads_that_inherited_a_value_are_put_back_too(hand: Hand) -> None:
 
 
 @pytest.mark.usefixtures("may_nice")
+def test_a_thread_that_inherited_is_put_back_to_what_its_process_had(hand: Hand) -> None:
+    """Also where it was steered itself, and when a policy lets go of it while it runs."""
+    with busy_process(2) as busy:
+        nice = enforce.load("nice", best=-20)
+        first = busy.threads[0]
+        hand.apply("p", nice.plan([ranked(first, 1)], "ratio"))
+        child, other = busy.offspring(), busy.offspring()
+        hand.apply("p", nice.plan([ranked(first, 1), ranked(child, 2)], "ratio"))
+        hand.apply("p", nice.plan([ranked(first, 1)], "ratio"))
+        assert nice_of(child) == BASE
+        assert nice_of(other) == -20, "nobody has spoken of it"
+        hand.release("p")
+        assert {nice_of(thread) for thread in threads_of(busy.process.pid)} == {BASE}
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_a_process_that_a_steered_one_started_is_put_back_too(hand: Hand) -> None:
+    with busy_process(1) as busy:
+        nice = enforce.load("nice", best=-20)
+        hand.apply("p", nice.plan([ranked(busy.threads[0], 1)], "ratio"))
+        steered, left_alone = busy.fork(), busy.fork()
+        assert nice_of(left_alone) == -20
+        hand.apply("p", nice.plan([ranked(busy.threads[0], 1), ranked(steered, 1)], "ratio"))
+        hand.restore()
+        assert [nice_of(each) for each in (busy.threads[0], steered, left_alone)] == [BASE] * 3
+
+
+def test_what_is_born_in_a_group_goes_back_to_where_its_process_was(
+    grouping_hand: Hand, groups: Groups
+) -> None:
+    home = groups.root.with_name("slackwater-tests-home")
+    home.mkdir()
+    try:
+        with busy_process(1) as busy:
+            for thread in threads_of(busy.process.pid):
+                groups.put(thread.tid, home)
+            before = groups.place_of(busy.threads[0])
+            shares = enforce.load("cpu-shares")
+            grouping_hand.apply("p", shares.plan([ranked(busy.threads[0], 1)], "ratio"))
+            born, process = busy.offspring(), busy.fork()
+            assert groups.holds(groups.place_of(process) or "")
+            grouping_hand.release("p")
+            for each in (busy.threads[0], born, process):
+                assert groups.place_of(each) == before
+    finally:
+        groups.remove(home)
+
+
+def test_two_policies_may_group_the_same_threads(grouping_hand: Hand, groups: Groups) -> None:
+    with busy_process(1) as busy:
+        (thread,) = busy.threads
+        plans = {
+            name: enforce.load(name, by="query").plan([ranked(thread, 1)], "ratio")
+            for name in ("cpu-shares", "cpu-quota")
+        }
+        for name, plan in plans.items():
+            grouping_hand.apply(name, plan)
+        grouped = groups.place_of(thread)
+        grouping_hand.release("cpu-shares")
+        assert groups.place_of(thread) == grouped
+        grouping_hand.release("cpu-quota")
+        assert not groups.holds(groups.place_of(thread) or "")
+        assert [each for each in groups.root.iterdir() if each.is_dir()] == []
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_real_time_is_given_up_again_without_the_right_to_change_everything(tmp_path: Path) -> None:
+    """Without it the flag that children do not inherit it stays."""
+    code = (
+        "import os; from pathlib import Path; from slackwater.core.threads import find_thread;"
+        "from slackwater.enforce.hand import Hand; from slackwater.enforce.journal import Journal;"
+        "from slackwater.enforce.settings import Scheduling; said = [];"
+        f"hand = Hand(Journal(Path({str(tmp_path / 'journal')!r})), None, said.append);"
+        "me = find_thread(os.getpid()); hand.apply('p', [Scheduling(me, 'round-robin', 1)]);"
+        "print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK, said);"
+        "os.setgid(65534); os.setuid(65534); hand.restore();"
+        "print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK, said)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = done.stdout.splitlines()
+    if before != f"{os.SCHED_RR} []":
+        pytest.skip(f"no real-time here: {before}")
+    assert after == f"{os.SCHED_OTHER} []"
+
+
+@pytest.mark.usefixtures("may_nice")
 def test_what_a_policy_does_not_name_any_more_is_put_back(hand: Hand) -> None:
     with busy_process(2) as busy:
         first, second = busy.threads
@@ -153,3 +241,13 @@ def test_the_next_process_puts_back_what_a_killed_one_left(tmp_path: Path, group
         assert [groups.place_of(t) for t in threads_of(busy.process.pid)] == before
         assert not groups.root.exists()
         assert not path.exists()
+
+
+@pytest.mark.usefixtures("may_nice")
+def test_what_another_version_wrote_keeps_nothing_from_being_put_back(hand: Hand) -> None:
+    with busy_process(1) as busy:
+        (thread,) = busy.threads
+        hand.apply("p", enforce.load("nice", best=-20).plan([ranked(thread, 1)], "ratio"))
+        hand.journal.record(thread_entry("colour", thread))
+        hand.restore()
+        assert nice_of(thread) == BASE

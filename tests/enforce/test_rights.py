@@ -16,7 +16,8 @@ def test_without_the_right_nice_is_refused_and_the_fix_is_told() -> None:
     code = (
         "import os; from slackwater.enforce.rights import *;"
         "os.setgid(65534); os.setuid(65534);"
-        "print(lacking_nice(os.getpid())); print(lacking_nice(1)); print(lacking_real_time(1))"
+        "print(lacking_nice(os.getpid())); print(lacking_nice(1));"
+        "print(lacking_real_time(os.getpid()))"
     )
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

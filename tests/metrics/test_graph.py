@@ -197,3 +197,24 @@ def test_a_tuple_that_branches_counts_on_every_path() -> None:
     )
     assert found["path-selectivity"]["split"] == 1.0
     assert found["path-cost"]["split"] == 1.0 + 0.5 * 6.0
+
+
+def pipeline(copies: int) -> tuple[Operator, ...]:
+    """Two operators, each in so many copies, every one of which writes to all of the next."""
+    lasts = tuple(Operator(f"last-{n}", "q", vertex="last") for n in range(copies))
+    names = tuple(operator.name for operator in lasts)
+    firsts = (Operator(f"first-{n}", "q", downstream=names, vertex="first") for n in range(copies))
+    return (*firsts, *lasts)
+
+
+def test_copies_are_no_branches() -> None:
+    """A tuple goes to one of them, so it costs what it costs without copies."""
+    found = []
+    for copies in (1, 4):
+        operators = pipeline(copies)
+        cost = {o.name: 0.005 if o.vertex == "first" else 0.001 for o in operators}
+        told = {"selectivity": dict.fromkeys(cost, 1.0), "cost": cost}
+        provider = MetricProvider("e", ["selectivity", "cost"], ["highest-rate"])
+        found.append(provider.update(Reading(0, operators, told))["highest-rate"]["first-0"])
+    assert found[0] == pytest.approx(1 / 0.006)
+    assert found[1] == pytest.approx(found[0])

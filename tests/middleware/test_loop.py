@@ -15,8 +15,10 @@ from slackwater.core.threads import Thread
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.rights import has_cap_sys_nice
 from slackwater.engines.outside import Driver
+from slackwater.middleware import engine as engine_module
 from slackwater.middleware.file import MiddlewareFile
 from slackwater.middleware.loop import Middleware
+from slackwater.policies import Policy
 from tests.busy_process import Busy, busy_process
 
 pytestmark = pytest.mark.skipif(
@@ -222,3 +224,58 @@ def test_a_missing_engine_is_an_error_of_the_engine_only(tmp_path: Path) -> None
     with pytest.raises(EngineError):
         running.engines["f"].driver.read(0.0)
     running.close()
+
+
+def test_a_policy_that_raises_sets_nothing_and_the_others_go_on(tmp_path: Path) -> None:
+    said: list[str] = []
+    with busy_process(2) as busy:
+        script(busy, a1=1, b1=5)
+        policies = {
+            "broken": {"policy": f"{__name__}:Broken", "queries": "a"},
+            "other": {"priorities": {"b": 1}, "queries": "b"},
+        }
+        running = middleware(tmp_path, said, policies)
+        running.step(1.0)
+        running.step(2.0)
+        assert nice(busy) == [BASE, -20]
+        assert said == ["broken sets nothing: ZeroDivisionError: division by zero"]
+        running.close()
+
+
+class Broken(Policy):
+    """A user's own, with a mistake."""
+
+    def _rank(self, waiting: Any, snapshot: Any) -> Any:
+        return [1 / 0]
+
+
+def test_an_engine_that_hangs_is_asked_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 1000, 3))  # each question takes three seconds
+    monkeypatch.setattr(engine_module.time, "monotonic", lambda: float(next(clock)))
+    running = middleware(tmp_path, [], {"p": {"policy": "queue-size"}})
+    Scripted.fail = True
+    for second in range(40):
+        running.engines["e"].read(float(second))
+    assert Scripted.reads == 2
+
+
+def test_what_is_no_number_is_not_known(tmp_path: Path) -> None:
+    with busy_process(2) as busy:
+        script(busy, a1=float("nan"), b1=5)
+        running = middleware(tmp_path, [], {"p": {"policy": "queue-size"}})
+        running.step(1.0)
+        assert nice(busy) == [-20, -20], "what is not known comes first, to become known"
+        running.close()
+
+
+def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
+    with busy_process(2) as busy:
+        script(busy, a1=1, b1=5)
+        running = middleware(tmp_path, [], {"p": {"policy": "queue-size"}})
+        running.step(5000.0)
+        script(busy, a1=5, b1=1)
+        running.step(1000.0)
+        assert nice(busy) == [-20, 19]
+        running.close()

@@ -120,14 +120,21 @@ def test_what_was_not_heard_is_said_again() -> None:
     assert fleet.place_all(ANSWER_S + 1) == first
 
 
-def test_a_query_that_fails_is_tried_again_more_and_more_slowly_and_then_given_up() -> None:
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_query_that_fails_is_tried_again_more_and_more_slowly_and_then_given_up(
+    seen: bool,
+) -> None:
+    """Also where its worker had it for a moment before it broke."""
     fleet = board("a")
     fleet.joined("w1", 4)
     now_s, starts = 0.0, 0
     while fleet.queries["a"].phase != "failed":
         for _ in fleet.place_all(now_s):
             starts += 1
+            if seen:
+                fleet.reported("w1", report(a=None), now_s)
             fleet.ended("w1", "a", "it broke", now_s)
+            fleet.reported("w1", report(), now_s)
         now_s += 1
         assert now_s < 1000
     assert (starts, fleet.queries["a"].error) == (5, "it broke")
@@ -285,14 +292,43 @@ def test_a_query_moves_to_where_its_user_wants_it_now_while_it_fits() -> None:
 def test_nothing_stops_while_somebody_is_on_the_way_or_not_measured() -> None:
     fleet = board("low", "high", low=Wanted("low", 1, 0.5), high=Wanted("high", 2, 0.9))
     fleet.joined("w1", 1)
-    fleet.reported("w1", report(high=cost(1.5), low=None), 0)
-    for now_s in range(100, 200, 2):
+    fleet.reported("w1", report(high=cost(1.05), low=None), 0)
+    for now_s in range(2, 50, 2):
         assert without_aims(fleet.control(now_s)) == []
-    fleet.reported("w1", report(high=cost(1.05), low=cost(0.5)), 200)
-    assert without_aims(fleet.control(201)) == [Directive("w1", "stop", "low")]
+    cold = {**cost(0.5), "batches": 2}
+    fleet.reported("w1", report(high=cost(1.05), low=cold), 50)
+    for now_s in range(52, 100, 2):
+        assert without_aims(fleet.control(now_s)) == [], "it costs less when it is warm"
+    fleet.reported("w1", report(high=cost(1.05), low=cost(0.5)), 100)
+    assert without_aims(fleet.control(101)) == [Directive("w1", "stop", "low")]
 
 
-def test_what_was_stopped_for_want_of_cpu_comes_back_when_load_falls() -> None:
+def test_a_query_without_rows_keeps_nothing_from_moving_for_ever() -> None:
+    fleet = moving()
+    fleet.want([each.wanted for each in fleet.queries.values()] + [Wanted("idle", 1, 0.5)], 0)
+    fleet.reported("w2", report(idle=None), 0)
+    assert without_aims(fleet.control(10)) == []
+    assert without_aims(fleet.control(100)) == [Directive("w1", "stop", "low")]
+
+
+def test_two_that_were_stopped_come_back_to_two_workers() -> None:
+    names = [f"low-{n}" for n in (0, 1)]
+    both = {name: Wanted(name, 1, 0.5, task="low") for name in names}
+    fleet = board(*names, "main", main=Wanted("main", 2, 1.0), **both)
+    fleet.joined("w1", 1)
+    fleet.reported("w1", report(main=cost(0.9), **dict.fromkeys(names, cost(0.8))), 0)
+    assert {each.query for each in without_aims(fleet.control(100))} == {*names}
+    for name in names:
+        fleet.ended("w1", name, None, 101)
+    fleet.reported("w1", report(main=cost(0.1), used=0.1), 102)
+    fleet.joined("w2", 1)
+    fleet.reported("w2", report(), 102)
+    fleet.control(103)
+    assert {each.worker for each in fleet.place_all(104)} == {"w1", "w2"}
+
+
+def crowded() -> Board:
+    """A query behind a source, and a more important one beside it, on one core."""
     fleet = board(
         "source",
         "sink",
@@ -302,6 +338,11 @@ def test_what_was_stopped_for_want_of_cpu_comes_back_when_load_falls() -> None:
         main=Wanted("main", 2, 1.0),
     )
     fleet.joined("w1", 1)
+    return fleet
+
+
+def test_what_was_stopped_for_want_of_cpu_comes_back_when_load_falls() -> None:
+    fleet = crowded()
 
     def told(now_s: float, rate: float, **queries: dict[str, float]) -> None:
         shown = report(**queries)
@@ -344,3 +385,75 @@ def test_moves_are_counted() -> None:
     fleet = moving()
     fleet.control(100)
     assert fleet.queries["low"].moves == pytest.approx(1)
+
+
+def test_what_was_stopped_goes_where_there_is_room_also_when_its_worker_has_gone() -> None:
+    fleet = moving()
+    fleet.lost("w2")
+    fleet.control(100)
+    fleet.ended("w1", "low", None, 101)
+    fleet.reported("w1", report(high=cost(0.9)), 102)
+    fleet.control(103)
+    assert fleet.queries["low"].phase == "stopped"
+    fleet.joined("w3", 4)
+    fleet.reported("w3", report(), 104)
+    fleet.control(105)
+    assert fleet.place_all(106) == [Directive("w3", "start", "low")]
+    again = moving()
+    again.lost("w2")
+    again.control(100)
+    again.ended("w1", "low", None, 101)
+    again.lost("w1")
+    again.joined("w4", 4)
+    again.reported("w4", report(high=cost(0.9)), 102)
+    again.control(103)
+    assert "low" in {each.query for each in again.place_all(104)}
+
+
+def test_a_source_that_is_on_the_way_is_no_reason_to_fail() -> None:
+    fleet = crowded()
+    fleet.reported("w1", report(source=cost(0.05), sink=cost(0.6), main=cost(0.6)), 0)
+    fleet.control(100)
+    fleet.ended("w1", "sink", None, 101)
+    fleet.reported("w1", report(source=None, main=cost(0.6)), 102)
+    fleet.control(103)
+    assert fleet.queries["sink"].phase == "stopped"
+
+
+def test_a_source_leaves_enough_for_a_reader_that_is_on_the_way() -> None:
+    fleet = board(
+        "source",
+        "low",
+        "high",
+        source=Wanted("source", 1, 0.0),
+        low=Wanted("low", 1, 0.1, reads=("source",)),
+        high=Wanted("high", 5, 0.9, reads=("source",)),
+    )
+    fleet.joined("w1", 1)
+    shown = {"source": cost(0.3), "low": cost(2.0)}
+    fleet.reported("w1", report(**shown, high=None), 0)
+    (aim,) = [each for each in fleet.control(100) if each.query == "source"]
+    assert aim.accuracy is not None
+    assert min(aim.accuracy, aim.least or 0.0) >= 0.9
+
+
+def test_a_query_that_is_taken_away_and_added_again_runs() -> None:
+    fleet = board("a")
+    fleet.joined("w1", 4)
+    fleet.place_all(0)
+    fleet.reported("w1", report(a=cost(0.1)), 1)
+    assert fleet.want([], 2) == [Directive("w1", "stop", "a")]
+    fleet.want([Wanted("a")], 3)
+    fleet.reported("w1", report(a=cost(0.1)), 3)
+    fleet.ended("w1", "a", None, 4, ordered=True)
+    fleet.reported("w1", report(), 4)
+    assert fleet.place_all(5) == [Directive("w1", "start", "a")]
+
+
+def test_a_query_that_moved_does_not_return_when_it_has_started() -> None:
+    fleet = moving()
+    fleet.control(100)
+    fleet.ended("w1", "low", None, 101)
+    fleet.place_all(102)
+    fleet.reported("w2", report(low=cost(0.9)), 103)
+    assert fleet._controller.warmups.barred(("low", 0), 110) == "w1"

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slackwater.core.errors import UsageError
+from slackwater.workers import channel as channel_module
 from slackwater.workers.channel import Channel, ChannelError, accept, join
 from slackwater.workers.secret import VARIABLE, make_token, read_token
 
@@ -141,3 +142,23 @@ def test_tokens_are_made_private_and_read_back(
     monkeypatch.setenv(VARIABLE, "short")
     with pytest.raises(UsageError, match="too short"):
         read_token(path)
+
+
+@pytest.mark.parametrize(
+    "said", [b'{"nonce": "\\ud800"}', '{"nonce": "é"}'.encode(), b'{"nonce": 3}', b"[]", b"\xff"]
+)
+def test_nonsense_in_a_handshake_is_refused_like_any_stranger(said: bytes) -> None:
+    here, there = socket.socketpair()
+    here.sendall(said + b"\n")
+    with pytest.raises(ChannelError):
+        join(there, TOKEN, "w1")
+
+
+def test_somebody_who_does_not_listen_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_module, "SEND_S", 1)
+    supervisor, _worker = pair()
+    text = "x" * 10_000_000  # more than any buffer takes
+    with pytest.raises(BlockingIOError):
+        supervisor.send({"op": "start", "query": text})
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        supervisor.send({"op": "stop"})

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -60,6 +61,11 @@ class SupervisedFleet(FleetProcess):
         """-9 for them and all they started."""
         for name in names:
             os.killpg(self.workers()[name].pid, signal.SIGKILL)
+
+    def kill_spark(self, pid: int) -> None:
+        """-9 for the JVM of a worker, as when the machine runs out of memory."""
+        (jvm,) = [each for each in psutil.Process(pid).children() if each.name() == "java"]
+        jvm.kill()
 
     def committed(self, query: str) -> int:
         return len([*self.folder.glob(f"out/{query}/_spark_metadata/[0-9]*")])
@@ -150,6 +156,9 @@ def test_moves_and_deaths_of_workers_and_supervisors_lose_and_double_nothing(
     fleet.start()
     eventually(lambda: len(fleet.runs_on(killed_s)) == len(names), 120)
     assert fleet.where() == held, "a query was interrupted"
+
+    fleet.kill_spark(held["q0"])
+    eventually(lambda: fleet.runs_without(held["q0"]), 180)
 
     fleet.kill()
     fleet.kill_workers(*fleet.workers())

@@ -41,6 +41,10 @@ class Groups(ABC):
     def path(self, group: str) -> Path:
         return self.root / group if group else self.root
 
+    def holds(self, place: str) -> bool:
+        """Whether a place is ours or below ours."""
+        return (self.mount / place.lstrip("/")).is_relative_to(self.root)
+
     @abstractmethod
     def make(self, group: str) -> None:
         """Make a group below ours, or with an empty name ours itself."""
@@ -88,7 +92,7 @@ class Groups(ABC):
                 return not folder.is_dir()
             for tid in left:
                 try:
-                    self.put(int(tid), folder.parent)
+                    self._lift(int(tid), folder)
                 except OSError:
                     continue  # it has ended meanwhile
             try:
@@ -98,6 +102,10 @@ class Groups(ABC):
             else:
                 return True
         return False
+
+    def _lift(self, tid: int, folder: Path) -> None:
+        """A thread into the group above."""
+        self.put(tid, folder.parent)
 
 
 class GroupsV1(Groups):
@@ -117,10 +125,9 @@ class GroupsV1(Groups):
         _write(self.path(group) / "cpu.cfs_quota_us", str(quota))
 
     def nest(self, pid: int) -> None:
-        ours = "/" + str(self.root.relative_to(self.mount))
         for thread in threads_of(pid):
             place = self.place_of(thread)
-            if place is not None and place != ours and not place.startswith(ours + "/"):
+            if place is not None and not self.holds(place):
                 try:
                     self.put(thread.tid, self.root)
                 except ProcessLookupError:
@@ -155,9 +162,8 @@ class GroupsV2(Groups):
 
     def nest(self, pid: int) -> None:
         main = next(iter(threads_of(pid)), None)
-        ours = "/" + str(self.root.relative_to(self.mount))
         place = None if main is None else self.place_of(main)
-        if place is not None and place != ours and not place.startswith(ours + "/"):
+        if place is not None and not self.holds(place):
             _write(self.root / "cgroup.procs", str(pid))
 
     def put_back(self, thread: Thread, place: str) -> None:
@@ -166,6 +172,13 @@ class GroupsV2(Groups):
         while not folder.is_dir() and folder != self.mount:
             folder = folder.parent
         _write(folder / "cgroup.procs", str(thread.pid))
+
+    def _lift(self, tid: int, folder: Path) -> None:
+        """Out of ours only a whole process goes, because it leaves its domain."""
+        if folder == self.root:
+            _write(folder.parent / "cgroup.procs", str(tid))
+        else:
+            super()._lift(tid, folder)
 
     def place_of(self, thread: Thread) -> str | None:
         return _place(thread, lambda controllers: controllers == "")

@@ -1,14 +1,14 @@
 """Carries settings out, and takes them back."""
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from slackwater.core.threads import Thread, find_thread, threads_of
+from slackwater.core.threads import Thread
 from slackwater.enforce.groups import DEFAULT_SHARES, Groups
 from slackwater.enforce.journal import Entry, Journal, thread_entry, thread_of
+from slackwater.enforce.origins import Origins, go_home, undo_inherited
 from slackwater.enforce.settings import (
     GroupQuota,
     GroupShare,
@@ -19,7 +19,7 @@ from slackwater.enforce.settings import (
     describe,
 )
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+_KINDS = ("scheduling", "nice", "process", "place", "home", "group")  # in the order of restoring
 _POLICY = {"other": os.SCHED_OTHER, "round-robin": os.SCHED_RR | os.SCHED_RESET_ON_FORK}
 
 Target = tuple[str, Thread | str]  # what kind of setting, of whom
@@ -47,7 +47,8 @@ class Hand:
         self._refused: set[str] = set()
         self._set: dict[Target, Setting] = {}
         self._owners: dict[str, set[Target]] = {}
-        self._nested: set[int] = set()
+        self._nested: dict[int, Thread] = {}
+        self._origins = Origins(journal)
 
     def apply(self, owner: str, settings: Iterable[Setting]) -> int:
         """Make these the settings of ``owner`` (a policy); how many had to be changed.
@@ -60,10 +61,11 @@ class Hand:
             if self._set.get(target) != setting and self._carry_out(setting):
                 self._set[target] = setting
                 changed += 1
-        left = self._owners.get(owner, set()) - wanted.keys()
-        for target in left - self._of_others(owner):
-            self._put_back(target)
+        left = self._owners.get(owner, set()) - wanted.keys() - self._of_others(owner)
         self._owners[owner] = set(wanted)
+        for target in sorted(left, key=lambda each: isinstance(each[1], str)):  # groups last
+            self._put_back(target)
+        self._leave({thread.pid for _, thread in left if isinstance(thread, Thread)})
         return changed
 
     def release(self, owner: str) -> None:
@@ -74,9 +76,8 @@ class Hand:
     def restore(self) -> int:
         """Put everything back that the journal knows, also what an earlier process left."""
         entries = list(self.journal.entries.values())
-        order = {"scheduling": 0, "nice": 1, "process": 2, "place": 3, "group": 4}
         # Deeper groups first; a group goes after the threads in it.
-        entries.sort(key=lambda e: (order.get(e["kind"], 5), -len(e.get("path", ""))))
+        entries.sort(key=lambda entry: (_rank(entry), -len(entry.get("path", ""))))
         restored = sum(self._undo(entry) for entry in entries)
         self._set.clear()
         self._owners.clear()
@@ -102,17 +103,14 @@ class Hand:
     def _act(self, setting: Setting) -> None:
         match setting:
             case Nice(thread, value):
-                if self.journal.entry_of("nice", thread) is None:
-                    before = os.getpriority(os.PRIO_PROCESS, thread.tid)
-                    self._note_process(thread)
-                    self.journal.record(thread_entry("nice", thread, value=before))
+                self._origins.note_nice(thread)
                 os.setpriority(os.PRIO_PROCESS, thread.tid, value)
             case Scheduling(thread, scheduler, priority):
                 policy = os.sched_getscheduler(thread.tid)
                 was = os.sched_getparam(thread.tid).sched_priority
                 entry = thread_entry("scheduling", thread, policy=policy, priority=was)
                 self.journal.record(entry)
-                os.sched_setscheduler(thread.tid, _POLICY[scheduler], os.sched_param(priority))
+                _schedule(thread, _POLICY[scheduler], priority)
             case GroupShare(group, shares):
                 self._make(group).set_shares(group, shares)
             case GroupQuota(group, cpus):
@@ -121,15 +119,6 @@ class Hand:
                 groups = self._make(group)
                 self._nest(groups, thread.pid)
                 groups.add(thread, group)
-
-    def _note_process(self, thread: Thread) -> None:
-        """Threads that it starts from now on inherit what was set: restoring looks for them."""
-        main = find_thread(thread.pid)
-        if main is None:
-            raise ProcessLookupError
-        ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
-        base = os.getpriority(os.PRIO_PROCESS, main.tid)
-        self.journal.record(thread_entry("process", main, nice=base, since=ticks))
 
     def _make(self, group: str) -> Groups:
         groups = self.groups
@@ -140,15 +129,13 @@ class Hand:
         return groups
 
     def _nest(self, groups: Groups, pid: int) -> None:
-        for thread in () if pid in self._nested else threads_of(pid):
-            place = groups.place_of(thread)
-            if place is not None:
-                self.journal.record(thread_entry("place", thread, path=place))
-        if pid not in self._nested:
-            groups.nest(pid)
-            self._nested.add(pid)
-            # Against the rest of the machine as heavy as that many processes.
-            groups.set_shares("", min(262144, DEFAULT_SHARES * len(self._nested)))
+        if pid in self._nested and self._nested[pid].alive:
+            return
+        main = self._origins.note_places(groups, pid)
+        groups.nest(pid)
+        self._nested = {p: each for p, each in self._nested.items() if each.alive} | {pid: main}
+        # Against the rest of the machine as heavy as that many processes.
+        groups.set_shares("", min(262144, DEFAULT_SHARES * len(self._nested)))
 
     def _of_others(self, owner: str) -> set[Target]:
         return set().union(*(held for name, held in self._owners.items() if name != owner))
@@ -163,10 +150,32 @@ class Hand:
                     self._undo(entry)
             case Member(thread) if self.groups is not None and thread.alive:
                 with suppress(OSError):
-                    self.groups.add(thread, "")  # beside the groups; out of ours at the end
-            case GroupShare(group) | GroupQuota(group) if self.groups is not None:
-                if self.groups.remove(self.groups.path(group)):
-                    self.journal.forget({"kind": "group", "path": str(self.groups.path(group))})
+                    self.groups.add(thread, "")  # beside the groups; out of ours with the last
+            case GroupShare() | GroupQuota() if self.groups is not None:
+                self._leave_group(self.groups, setting)
+
+    def _leave_group(self, groups: Groups, setting: GroupShare | GroupQuota) -> None:
+        """Another policy may need the group for something else."""
+        group = setting.group
+        if all(getattr(each, "group", None) != group for each in self._set.values()):
+            if groups.remove(groups.path(group)):
+                self.journal.forget({"kind": "group", "path": str(groups.path(group))})
+            return
+        with suppress(OSError):
+            if isinstance(setting, GroupShare):
+                groups.set_shares(group, DEFAULT_SHARES)
+            else:
+                groups.set_quota(group, None)
+
+    def _leave(self, pids: set[int]) -> None:
+        """Processes of which nothing is set any more: also what was born meanwhile goes back."""
+        left = pids - {thread.pid for _, thread in self._set if isinstance(thread, Thread)}
+        mine = [each for each in self.journal.entries.values() if each.get("pid") in left]
+        wholes = [each for each in mine if each["kind"] in ("process", "place", "home")]
+        for entry in sorted(wholes, key=_rank):
+            self._undo(entry)
+        for pid in left:
+            self._nested.pop(pid, None)
 
     def _undo(self, entry: Entry) -> bool:
         """Put one thing back; what cannot be put back stays in the journal, unless it has gone."""
@@ -194,23 +203,27 @@ class Hand:
             case "nice":
                 os.setpriority(os.PRIO_PROCESS, thread.tid, entry["value"])
             case "scheduling":
-                os.sched_setscheduler(
-                    thread.tid, entry["policy"], os.sched_param(entry["priority"])
-                )
+                _schedule(thread, entry["policy"], entry["priority"])
             case "process":
-                self._undo_inherited(thread, entry)
+                undo_inherited(thread, entry)
             case "place" if self.groups is not None:
                 self.groups.put_back(thread, entry["path"])
+            case "home" if self.groups is not None:
+                go_home(self.groups, thread, entry)
 
-    def _undo_inherited(self, main: Thread, entry: Entry) -> None:
-        for thread in threads_of(main.pid):
-            if thread.started < entry["since"]:
-                continue
-            try:
-                if os.getpriority(os.PRIO_PROCESS, thread.tid) != entry["nice"]:
-                    os.setpriority(os.PRIO_PROCESS, thread.tid, entry["nice"])
-            except ProcessLookupError:
-                continue
+
+def _rank(entry: Entry) -> int:
+    """When it is put back; what another version has written comes last."""
+    return _KINDS.index(entry["kind"]) if entry["kind"] in _KINDS else len(_KINDS)
+
+
+def _schedule(thread: Thread, policy: int, priority: int) -> None:
+    """Without CAP_SYS_NICE the flag that keeps children out of it cannot be taken away again."""
+    try:
+        os.sched_setscheduler(thread.tid, policy, os.sched_param(priority))
+    except PermissionError:
+        kept = policy | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(thread.tid, kept, os.sched_param(priority))
 
 
 def _target(setting: Setting) -> Target:

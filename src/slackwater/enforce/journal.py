@@ -14,6 +14,8 @@ from typing import Any
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.core.threads import Thread, find_thread
 
+ROOM = 1000  # lines of what was forgotten, until the file is written anew
+
 Entry = dict[str, Any]
 
 
@@ -41,14 +43,19 @@ class Journal:
             os.close(self._file)
             raise UsageError(f"a middleware runs already and holds {path}; stop it first") from None
         self.entries: dict[str, Entry] = {}
+        self._lines = 0  # of the file
         for entry in self._read():
-            self.entries.setdefault(key_of(entry), entry)
+            self._lines += 1
+            if "forget" in entry:
+                self.entries.pop(entry["forget"], None)
+            else:
+                self.entries.setdefault(key_of(entry), entry)
 
     def record(self, entry: Entry) -> None:
         """Remember what was there; the first word on a thing counts."""
         key = key_of(entry)
         if key not in self.entries:
-            os.write(self._file, json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+            self._write(entry)
             self.entries[key] = entry
 
     def entry_of(self, kind: str, thread: Thread) -> Entry | None:
@@ -56,14 +63,22 @@ class Journal:
         return self.entries.get(key_of(thread_entry(kind, thread)))
 
     def forget(self, entry: Entry) -> None:
-        """It has been put back, or what it speaks of has gone. The file is trimmed later."""
-        self.entries.pop(key_of(entry), None)
+        """It has been put back, or what it speaks of has gone."""
+        if self.entries.pop(key_of(entry), None) is not None:
+            self._write({"forget": key_of(entry)})
+            if self._lines > 2 * len(self.entries) + ROOM:
+                self.trim()
 
     def trim(self) -> None:
         """Write the file anew with what still counts."""
         os.ftruncate(self._file, 0)
+        self._lines = 0
         for entry in self.entries.values():
-            os.write(self._file, json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+            self._write(entry)
+
+    def _write(self, entry: Entry) -> None:
+        os.write(self._file, json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        self._lines += 1
 
     def close(self) -> None:
         """Let go; a journal without entries leaves no file."""
@@ -75,7 +90,8 @@ class Journal:
         for line in self.path.read_text(errors="replace").splitlines():
             try:
                 entry = json.loads(line)
-                key_of(entry)
+                if "forget" not in entry:
+                    key_of(entry)
             except (ValueError, KeyError, TypeError):
                 continue  # cut off in the middle: its change did not happen yet
             yield entry

@@ -18,7 +18,7 @@ SPAN = 1e6
 
 
 def min_max(priorities: Mapping[Key, float], worst: float, best: float) -> dict[Key, float]:
-    """Stretch or squeeze the whole range; where all are equal, all get the middle.
+    """Stretch or squeeze the whole range; where all are equal, all get the best.
 
     >>> min_max({"a": 0, "b": 5, "c": 10}, 19, -20)
     {'a': 19.0, 'b': -0.5, 'c': -20.0}
@@ -27,7 +27,7 @@ def min_max(priorities: Mapping[Key, float], worst: float, best: float) -> dict[
         return {}
     low, high = min(priorities.values()), max(priorities.values())
     if high == low:
-        return dict.fromkeys(priorities, (worst + best) / 2)
+        return dict.fromkeys(priorities, best)
     spread = high - low
     return {k: worst + (best - worst) * ((p - low) / spread) for k, p in priorities.items()}
 

@@ -36,7 +36,11 @@ def lacking_nice(pid: int) -> str | None:
 
 def lacking_real_time(pid: int) -> str | None:
     """Why threads of a process may not be made real-time; ``None`` if they may."""
-    if has_cap_sys_nice() or (_limit(pid, "Max realtime priority") or 0) >= 99:
+    if has_cap_sys_nice():
+        return None
+    if _owner(pid) != os.getuid():
+        return f"process {pid} belongs to another user: {_HOW.format(limit='your own user')}"
+    if (_limit(pid, "Max realtime priority") or 0) >= 99:
         return None
     how = _HOW.format(limit="prlimit --rtprio=99 (LimitRTPRIO=99 in a systemd unit)")
     return f"threads of process {pid} may not be made real-time: {how}"

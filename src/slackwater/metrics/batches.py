@@ -6,6 +6,8 @@ from typing import NamedTuple
 from slackwater.core.model import QueryMetrics
 from slackwater.metrics.online import BatchCost, Moments, Smoothed
 
+COLD = 2  # batches of a query that cost up to ten times as much as all others
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -42,7 +44,8 @@ class BatchObserver:
         self._batches = 0
         self._rows_read = 0
         self._rows_written: int | None = None
-        self._cost = BatchCost(forget=0.85)  # the first batches of a JVM cost ten times as much
+        self._full_batches = self._empty_batches = 0
+        self._cost = BatchCost()
         self._empty = Smoothed()
         self._arrivals = Smoothed()
         self._frontier_lag = Moments()
@@ -57,10 +60,7 @@ class BatchObserver:
         self._coming = coming
         self._batches += 1
         self._rows_read += batch.rows
-        if batch.rows:  # the first row already costs: a source is read and its rows are moved
-            self._cost.update(batch.rows, batch.duration_s)
-        else:
-            self._empty.update(batch.duration_s)
+        self._learn_cost(batch)
         if batch.rows_written is not None:
             self._rows_written = (self._rows_written or 0) + batch.rows_written
         if batch.max_event_s is not None:
@@ -89,6 +89,19 @@ class BatchObserver:
             state_bytes=batch.state_bytes,
         )
         return self.metrics
+
+    def _learn_cost(self, batch: Batch) -> None:
+        """A cold batch counts only until there is another; a JVM goes on warming up after them."""
+        if batch.rows:  # the first row already costs: a source is read and its rows are moved
+            self._full_batches += 1
+            if self._full_batches <= 1 + COLD:
+                self._cost = BatchCost(forget=0.85)
+            self._cost.update(batch.rows, batch.duration_s)
+        else:
+            self._empty_batches += 1
+            if self._empty_batches <= 1 + COLD:
+                self._empty = Smoothed()
+            self._empty.update(batch.duration_s)
 
     def expect(self, coming: Coming) -> QueryMetrics:
         """Take a watermark that comes though no batch has run."""

@@ -156,10 +156,14 @@ class HeadAge(Metric):
 
     def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
         waits, upstream = inputs["head-wait"], reading.upstream()
+        known: dict[str, float] = {}
 
         def age(name: str, below: frozenset[str]) -> float:
-            before = (age(each, below | {name}) for each in upstream[name] if each not in below)
-            return waits.get(name, 0.0) + max(before, default=0.0)
+            if name not in known:
+                above = [each for each in upstream[name] if each not in below]
+                before = max((age(each, below | {name}) for each in above), default=0.0)
+                known[name] = waits.get(name, 0.0) + before
+            return known[name]
 
         return {name: age(name, frozenset()) for name in waits if name in upstream}
 
@@ -220,18 +224,22 @@ class CostFromCpu(_Cost):
 
 
 class _Path(Metric):
-    """Something added up from an operator to the ends of all paths that begin with it."""
+    """Something added up from an operator to the ends of all paths that begin with it.
+
+    A tuple goes to one of the copies of what is next: their mean counts.
+    """
 
     def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
         operators = {operator.name: operator for operator in reading.operators}
+        vertices = {operator.name: operator.vertex for operator in reading.operators}
         known: dict[str, float] = {}
 
         def value(name: str, above: frozenset[str]) -> float:
             if name not in known:
+                further = [each for each in operators[name].downstream if each not in above]
                 below = [
-                    value(each, above | {name})
-                    for each in operators[name].downstream
-                    if each in operators and each not in above
+                    sum(value(each, above | {name}) for each in copies) / len(copies)
+                    for copies in _copies(further, vertices)
                 ]
                 known[name] = self._add(name, below, inputs)
             return known[name]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slackwater.core.errors import UsageError
+from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.core.garbage import collect_seldom
 from slackwater.enforce.groups import find_groups
 from slackwater.enforce.hand import Hand
@@ -27,7 +27,7 @@ def run(file: MiddlewareFile, say: Say, seconds: float | None = None) -> dict[st
     middleware = Middleware(file, journal, say)
     control = Control(folder() / f"{file.name}.sock", lambda message: _answer(middleware, message))
     until_s = None if seconds is None else time.monotonic() + seconds
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     collect_seldom()
     try:
@@ -37,11 +37,10 @@ def run(file: MiddlewareFile, say: Say, seconds: float | None = None) -> dict[st
             stop.wait,
         )
     finally:
-        status = middleware.status()
         control.close()
         middleware.close()
         journal.close()
-    return status
+    return middleware.status()
 
 
 def dry_run(file: MiddlewareFile, say: Say, seconds: float = 2.0) -> list[str]:
@@ -67,14 +66,25 @@ def restore(name: str | None, say: Say) -> int:
     chosen = [path for path in journals if name is None or path.stem == name]
     if name is not None and not chosen:
         raise UsageError(f"no middleware named {name!r} has left anything")
+    held = left = 0
     for path in chosen:
-        journal = Journal(path)
+        try:
+            journal = Journal(path)
+        except UsageError as error:
+            if name is not None:
+                raise
+            held += 1  # of one that runs: it puts everything back itself
+            say(str(error))
+            continue
         kinds = {entry["kind"] for entry in journal.entries.values()}
         groups = find_groups(f"slackwater-{path.stem}") if kinds & {"group", "place"} else None
         restored = Hand(journal, groups, say).restore()
+        left += len(journal.entries)
         journal.close()
         say(f"{path.stem}: put back {restored} settings")
-    return len(chosen)
+    if left:
+        raise SlackwaterError(f"{left} settings could not be put back; the journals keep them")
+    return len(chosen) - held
 
 
 def ask(name: str, what: str, **details: Any) -> Any:

@@ -1,6 +1,8 @@
 """One engine, with what is known of it; one that fails is said to once and asked again."""
 
+import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from slackwater.core.entities import Reading, Values
 from slackwater.core.errors import EngineError
@@ -10,6 +12,7 @@ from slackwater.metrics import MetricProvider
 from slackwater.middleware.file import EngineSection
 
 MOST_PAUSE_S = 5.0  # between two questions to an engine that does not answer
+HANGING = 10.0  # and at least so many times as long as it took to fail
 
 
 class Engine:
@@ -48,24 +51,36 @@ class Engine:
             return True
         if now_s < self._ask_again_s:
             return False
+        began_s = time.monotonic()
         try:
-            self.reading = self.driver.read(now_s)
+            reading = self.driver.read(now_s)
+            self.values = self.provider.update(reading)
         except EngineError as error:
-            self._fail(str(error), now_s)
+            self._fail(str(error), now_s, time.monotonic() - began_s)
             return False
-        self.values = self.provider.update(self.reading)
+        self.reading = reading
         if self.failing is not None:
             self._say(f"{self.name} is back")
             self.failing = None
         self._pause_s = 0.0
         return True
 
-    def _fail(self, reason: str, now_s: float) -> None:
+    def status(self) -> dict[str, Any]:
+        """For ``--status``, which is asked for in another thread."""
+        reading = self.reading
+        operators = () if reading is None else reading.operators
+        return {
+            "failing": self.failing,
+            "operators": len(operators),
+            "threads": sum(len(operator.threads) for operator in operators),
+        }
+
+    def _fail(self, reason: str, now_s: float, took_s: float) -> None:
         if self.failing is None:
             self._say(f"going on without {self.name}: {reason}")
         self.failing = reason
         self.reading = None
         self.values = {}
-        # An engine that hangs costs a timeout each time: it is asked less and less often.
+        # An engine that hangs holds up the others each time: it is asked less and less often.
         self._pause_s = min(MOST_PAUSE_S, max(0.5, 2 * self._pause_s))
-        self._ask_again_s = now_s + self._pause_s
+        self._ask_again_s = now_s + took_s + max(self._pause_s, HANGING * took_s)

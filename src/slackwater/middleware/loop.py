@@ -15,6 +15,7 @@ from slackwater.middleware.engine import Engine
 from slackwater.middleware.file import MiddlewareFile
 from slackwater.middleware.task import Task
 
+LONGEST_PAUSE_S = 0.5  # a policy that is switched is so soon
 MOST_TOLD = 200  # settings of a policy in the status
 
 
@@ -79,13 +80,14 @@ class Middleware:
         """Step until ``stop()`` holds; sleep until the next policy is due."""
         while not stop():
             self.step(time.time())
-            pause(max(0.0, min(task.due_s for task in self.tasks) - time.time()))
+            left_s = min(task.due_s for task in self.tasks) - time.time()
+            pause(min(max(0.0, left_s), LONGEST_PAUSE_S))
 
     def switch(self, name: str, on: bool | None) -> None:
         """Turn a policy on or off by hand; ``None`` leaves it to the file again."""
         for task in self.tasks:
             if task.name == name:
-                task.by_hand = on
+                task.by_hand, task.due_s = on, 0.0
                 return
         known = ", ".join(task.name for task in self.tasks)
         raise UsageError(f"no policy named {name!r}; these are: {known}")
@@ -102,16 +104,7 @@ class Middleware:
         return {
             "cycles": self.cycles,
             "cpu_share": self.cpu_share(),
-            "engines": {
-                name: {
-                    "failing": engine.failing,
-                    "operators": 0 if engine.reading is None else len(engine.reading.operators),
-                    "threads": 0
-                    if engine.reading is None
-                    else sum(len(o.threads) for o in engine.reading.operators),
-                }
-                for name, engine in self.engines.items()
-            },
+            "engines": {name: engine.status() for name, engine in self.engines.items()},
             "policies": {
                 task.name: {
                     "active": task.active,
@@ -131,12 +124,18 @@ class Middleware:
     def _run(self, task: Task, now_s: float) -> int:
         engines = [self.engines[name] for name in task.engines]
         present = [engine for engine in engines if engine.read(now_s)]
-        task.active = task.wants_to_act(present)
-        settings = task.plan(present, now_s) if task.active else []
-        if settings:
-            settings = self._allowed(task, present, settings)
+        try:
+            settings = self._plan(task, present, now_s)
+        except Exception as error:  # of a policy of the user's, say: the others go on
+            self._once(f"{task.name} sets nothing: {type(error).__name__}: {error}")
+            settings = []
         self.plans[task.name] = settings
         return 0 if self.dry_run else self.hand.apply(task.name, settings)
+
+    def _plan(self, task: Task, present: Sequence[Engine], now_s: float) -> list[Setting]:
+        task.active = task.wants_to_act(present)
+        settings = task.plan(present, now_s) if task.active else []
+        return self._allowed(task, present, settings) if settings else []
 
     def _allowed(
         self, task: Task, engines: Sequence[Engine], settings: list[Setting]

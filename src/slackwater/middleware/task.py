@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from slackwater import enforce, policies
 from slackwater.core.entities import Operator, Priorities, Values
@@ -12,6 +13,9 @@ from slackwater.middleware.condition import parse_condition
 from slackwater.middleware.engine import Engine
 from slackwater.middleware.file import PolicySection
 from slackwater.policies import Policy
+
+AGES = frozenset({"head-age", "head-wait"})
+MEANS = frozenset({"cost", "selectivity", "path-cost", "path-selectivity", "highest-rate"})
 
 
 class Task:
@@ -47,7 +51,7 @@ class Task:
 
     def due(self, now_s: float) -> bool:
         """Whether its period has passed; the next one is counted from when this one should be."""
-        if now_s < self.due_s:
+        if now_s < self.due_s <= now_s + self.section.period:  # else the clock was set back
             return False
         late = now_s - self.due_s >= self.section.period
         self.due_s = (now_s if late else self.due_s) + self.section.period
@@ -91,7 +95,8 @@ class Task:
         return [
             operator
             for operator in engine.reading.operators
-            if operator.helper == helpers and self._queries.fullmatch(operator.query)
+            if operator.helper == helpers
+            and (helpers or self._queries.fullmatch(operator.query))  # those are no query's
         ]
 
     def _priorities(
@@ -102,10 +107,10 @@ class Task:
             return rule(self.section.priorities, operators)
         if self.section.operators == "physical":
             return self.policy.priorities(operators, metrics, now_s).of
-        logical = logical_operators(operators)
-        sums = {name: summed(values, operators) for name, values in metrics.items()}
-        decided: Priorities = self.policy.priorities(logical, sums, now_s)
-        return rule(decided.of, operators)
+        named = [_with_query(operator) for operator in operators]
+        merged = {name: merge(name, values, named) for name, values in metrics.items()}
+        decided: Priorities = self.policy.priorities(logical_operators(named), merged, now_s)
+        return rule(decided.of, named)
 
 
 def logical_operators(operators: Iterable[Operator]) -> list[Operator]:
@@ -122,11 +127,28 @@ def logical_operators(operators: Iterable[Operator]) -> list[Operator]:
     return list(found.values())
 
 
-def summed(values: Values, operators: Iterable[Operator]) -> dict[str, float]:
-    """A figure of physical operators, added up over the copies of each logical one."""
-    found: dict[str, float] = {}
+def merge(metric: str, values: Values, operators: Iterable[Operator]) -> dict[str, float]:
+    """A figure of physical operators as one of each logical one: what is counted is added up, of
+    ages the largest counts, of costs and the like the mean.
+
+    >>> copies = [Operator(f"map-{i}", "q", ("map",)) for i in range(2)]
+    >>> metrics, values = ("queue-size", "head-age", "cost"), {"map-0": 3, "map-1": 5}
+    >>> [merge(metric, values, copies)["map"] for metric in metrics]
+    [8, 5, 4.0]
+    """
+    found: dict[str, list[float]] = {}
     for operator in operators:
         for name in operator.logical or (operator.name,):
             if operator.name in values:
-                found[name] = found.get(name, 0.0) + values[operator.name]
-    return found
+                found.setdefault(name, []).append(values[operator.name])
+    if metric in AGES:
+        return {name: max(each) for name, each in found.items()}
+    if metric in MEANS:
+        return {name: sum(each) / len(each) for name, each in found.items()}
+    return {name: sum(each) for name, each in found.items()}
+
+
+def _with_query(operator: Operator) -> Operator:
+    """Operators of two queries may have one name."""
+    logical = operator.logical or (operator.name,)
+    return replace(operator, logical=tuple(f"{operator.query}/{name}" for name in logical))

@@ -11,7 +11,7 @@ from slackwater.quality.controller import Decision, NamedMove, QualityController
 from slackwater.quality.cost import Cost, cpu_deficit
 from slackwater.quality.graph import Graph, Task
 from slackwater.quality.load import Cluster, Layout, Load
-from slackwater.quality.placement import free_cpu, place
+from slackwater.quality.placement import place
 from slackwater.quality.shedding import Keep, keep
 from slackwater.quality.warmup import WarmUps
 
@@ -29,7 +29,6 @@ __all__ = [
     "Task",
     "WarmUps",
     "cpu_deficit",
-    "free_cpu",
     "keep",
     "place",
 ]

@@ -99,6 +99,10 @@ class QualityController:
         """Queries that do not run because their minimum does not fit."""
         return tuple(self._stopped)
 
+    def forget(self, query: str) -> None:
+        """It was started by hand, or has gone: it is no longer one that was stopped here."""
+        self._stopped.pop(query, None)
+
     def cycle(
         self, now_s: float, cluster: Cluster, layout: Layout, load: Load, settled: bool = True
     ) -> Decision:
@@ -275,8 +279,8 @@ class QualityController:
             rate = _input_rate(layout, load, query)
             scale = rate / past.rate if past.rate > 0 else 1.0
             for name, (then_fixed, then_slope) in past.costs.items():
-                place = graph.index[name]
-                if idle[place]:
+                place = graph.index.get(name)  # None: it is on the way, or its worker has died
+                if place is not None and idle[place]:
                     fixed[place], slope[place] = then_fixed, then_slope * scale
         return replace(cost, fixed=fixed, slope=slope)
 

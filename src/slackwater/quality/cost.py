@@ -12,6 +12,7 @@ from slackwater.quality.graph import Bools, Floats
 from slackwater.quality.load import Layout, Load
 
 UNKNOWN_CPU = 1.0  # cores that a task is taken to need while nothing is known of it
+TELLING = 1e-6  # an accuracy below this is rounding, and what it cost says nothing
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Cost:
         cpu = load.cpu[load.slowest(layout)] if len(layout.task) else np.zeros(len(current))
         fixed = np.minimum(load.fixed, cpu)
         slope = np.divide(
-            cpu - fixed, current, out=np.full(len(current), UNKNOWN_CPU), where=current > 0
+            cpu - fixed, current, out=np.full(len(current), UNKNOWN_CPU), where=current > TELLING
         )
         return cls(fixed, slope, load.most)
 

@@ -80,12 +80,6 @@ class Graph:
         largest: Floats = np.maximum.reduceat(shown, self._first_pair)
         return np.where(np.isfinite(largest), largest, nothing)
 
-    def under_tasks(self, values: Floats) -> Floats:
-        """For each query the least value of the tasks that it lives on, itself included."""
-        least = np.full(len(self.queries), np.inf)
-        np.minimum.at(least, self.pair_query, values[self.pair_task])
-        return least
-
     def _edges(self) -> Ints:
         found = []
         for number, task in enumerate(self.tasks):

@@ -46,13 +46,3 @@ def place(
         return None
     most = max(free[worker] for worker in candidates)
     return chance.choice([worker for worker in candidates if free[worker] >= most])
-
-
-def free_cpu(cores: Floats, used: Floats, unknown: Floats) -> Floats:
-    """By worker: cores less those in use on the machine and those of instances not yet seen.
-
-    >>> import numpy as np
-    >>> free_cpu(np.array([4.0]), np.array([1.0]), np.array([2.0])).tolist()
-    [1.0]
-    """
-    return cores - used - UNKNOWN_CPU * unknown

@@ -11,6 +11,7 @@ Key = tuple[str, int]  # an instance: its task and its number
 class _Arrival:
     since_s: float
     origin: str | None  # the worker it left; None: it is new
+    left_s: float  # when it did
     warm: bool = False
 
 
@@ -43,8 +44,14 @@ class WarmUps:
         self._arrivals: dict[Key, _Arrival] = {}
 
     def begin(self, key: Key, now_s: float, origin: str | None = None) -> None:
-        """An instance starts on a worker that it was not on before."""
-        self._arrivals[key] = _Arrival(now_s, origin)
+        """An instance starts on a worker that it was not on before.
+
+        Without an origin it may be one that was told to leave some time ago, and starts now.
+        """
+        left_s, before = now_s, self._arrivals.get(key)
+        if origin is None and before is not None:
+            origin, left_s = before.origin, before.left_s
+        self._arrivals[key] = _Arrival(now_s, origin, left_s)
 
     def reached(self, key: Key) -> None:
         """It has come to its minimum accuracy."""
@@ -62,6 +69,6 @@ class WarmUps:
     def barred(self, key: Key, now_s: float) -> str | None:
         """The worker that an instance must not return to yet."""
         arrival = self._arrivals.get(key)
-        if arrival is None or now_s >= arrival.since_s + self.stay_s:
+        if arrival is None or now_s >= arrival.left_s + self.stay_s:
             return None
         return arrival.origin

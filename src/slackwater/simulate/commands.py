@@ -82,6 +82,8 @@ def _command(experiment: Experiment) -> Callable[..., None]:
         make_folder(report)
         result = with_status(lambda show: experiment.run(settings, show))
         console.print(figures.table(result))
+        if why := figures.note(result):
+            write_line(why)
         write_json(json_file, result)
         if report is not None:
             from slackwater.bench.report.panels import write_panels

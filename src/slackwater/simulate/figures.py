@@ -5,6 +5,7 @@ from typing import Any
 from rich.table import Table
 
 _HEADINGS = {"memory_bytes": "memory GB", "events_per_s": "M events/s", "collecting": "GC %"}
+FULL = 0.9  # of the cores busy: below, hardly anything has to wait
 _SCALES = {"memory_bytes": 1e-9, "events_per_s": 1e-6, "collecting": 100.0}
 
 
@@ -33,6 +34,23 @@ def table(result: dict[str, Any]) -> Table:
     for row in cells(result):
         grid.add_row(*row)
     return grid
+
+
+def note(result: dict[str, Any]) -> str | None:
+    """Why there is little to see, where there is.
+
+    >>> row = {"policy": "klink", "cores": 24, "nodes": 1, "busy_cores": 12.0}
+    >>> note({"rows": [row]})
+    'at most 50 % of the cores are busy: policies differ where work has to wait; try more --queries'
+    """
+    rows = [row for row in result["rows"] if row.get("busy_cores") is not None]
+    busiest = max((r["busy_cores"] / (r["cores"] * r["nodes"]) for r in rows), default=1.0)
+    if busiest >= FULL:
+        return None
+    return (
+        f"at most {100 * busiest:.0f} % of the cores are busy: policies differ where work has to "
+        "wait; try more --queries"
+    )
 
 
 def _heading(column: str) -> str:

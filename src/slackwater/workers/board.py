@@ -1,6 +1,7 @@
 """Which query is on which worker, and what has to be done about it. No sockets, no Spark."""
 
 import logging
+from collections import deque
 from random import Random
 from typing import Any
 
@@ -14,6 +15,9 @@ __all__ = ["ANSWER_S", "Board", "Directive", "Placed", "Wanted"]
 
 log = logging.getLogger("slackwater.workers")
 
+WARM = 10  # micro-batches with rows, before which a query costs more than it will
+SETTLE_S = 60.0  # that nothing moves or stops at most because of a query that is not warm
+MOST_EVENTS = 1000  # that are remembered
 ANSWER_S = 20.0  # a directive that shows no effect for so long is given again
 
 
@@ -42,7 +46,8 @@ class Board:
         self._controller = controller
         self._chance = chance or Random()
         self._most_failures = most_failures
-        self.events: list[dict[str, Any]] = []  # moves and stops, and what was lacking
+        # Moves and stops, and what was lacking.
+        self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
 
     def want(self, wanted: list[Wanted], now_s: float) -> list[Directive]:
         """The fleet file has changed: queries that are new are placed, others stop, and one that
@@ -78,12 +83,20 @@ class Board:
         found = []
         for name in view.queries:
             placed = self.queries.get(name)
-            if placed is None or not self._believe(placed, worker, now_s):
+            if placed is None or not self._believe(placed, view, now_s):
                 found.append(Directive(worker, "stop", name))
         return found
 
-    def ended(self, worker: str, query: str, error: str | None, now_s: float) -> None:
-        """A query that a worker was told to start or stop runs there no more."""
+    def ended(
+        self, worker: str, query: str, error: str | None, now_s: float, ordered: bool = False
+    ) -> None:
+        """A query that a worker was told to start or stop runs there no more.
+
+        Parameters
+        ----------
+        ordered
+            Whether it was told to stop, and did not come to its end by itself.
+        """
         placed = self.queries.get(query)
         if placed is None or placed.worker != worker:
             return
@@ -91,6 +104,8 @@ class Board:
             placed.phase, placed.worker = "unplaced", None
         elif placed.phase == "stopping":
             placed.phase, placed.worker = "stopped", None
+        elif error is None and ordered:  # taken from the file, and added again since
+            placed.phase, placed.worker = "unplaced", None
         elif error is None:
             placed.phase, placed.worker = "stopped", None  # it has come to its end
         else:
@@ -136,34 +151,24 @@ class Board:
         known = [each for each in shed if self._measured(each) is not None]
         for each in known:
             each.home, each.cost = each.worker, self._measured(each)
-        known += [each for each in self.queries.values() if self._waits_for_cpu(each)]
+        waiting = self._waiting()
+        known += waiting
         if not known or any(not view.report for view in self.workers.values()):
             return []
         model = Model(known, self.queries.values(), self.workers)
-        under_way = [
-            each
-            for each in self.queries.values()
-            if each.wanted.min_accuracy is not None
-            and each not in known
-            and each.phase not in ("stopped", "failed")
-        ]
-        decision = self._controller.cycle(
-            now_s, model.cluster, model.layout, model.load, settled=not under_way
-        )
+        settled = not any(self._settles(each, now_s) for each in self.queries.values())
+        decision = self._controller.cycle(now_s, model.cluster, model.layout, model.load, settled)
         found = model.aims(decision.keep)
         for move in decision.moves:
             placed = model.query(*move.instance)
             self._note("moves", placed, now_s, decision.lacked.get(move.origin))
             found.append(self._move(placed, move.target, now_s))
         for placed in (each for task in decision.stop for each in model.instances(task)):
-            log.error("%s stops: no worker has the CPU for its minimum", placed.wanted.name)
-            self._note("stops", placed, now_s, decision.lacked.get(placed.worker or ""))
-            placed.phase, placed.told_s = "stopping", now_s
-            placed.error = "no worker has the CPU for its minimum accuracy"
-            assert placed.worker is not None
-            found.append(Directive(placed.worker, "stop", placed.wanted.name))
-        for placed in (each for task in decision.resume for each in self._stopped_of(task)):
-            placed.phase, placed.error = "unplaced", None
+            if placed.phase == "running":
+                found.append(self._stop(placed, now_s, decision.lacked.get(placed.worker or "")))
+        for placed in waiting:
+            if placed.wanted.of_task in decision.resume:
+                placed.phase, placed.error, placed.target = "unplaced", None, placed.home
         return found
 
     def warming(self, now_s: float) -> set[str]:
@@ -180,35 +185,53 @@ class Board:
         entry = {"at_s": round(now_s, 2), "what": what, "query": placed.wanted.name}
         self.events.append({**entry, "worker": placed.worker, "lacked": lacked})
 
-    def _waits_for_cpu(self, placed: Placed) -> bool:
-        """Whether it was stopped for want of CPU; what it cost is known then."""
-        stopped = placed.phase == "stopped" and placed.error is not None
-        return stopped and placed.cost is not None and placed.home in self.workers
+    def _settles(self, placed: Placed, now_s: float) -> bool:
+        """Whether it is on the way, or has not run for long enough to say what it costs."""
+        if placed.wanted.min_accuracy is None or placed.phase in ("stopped", "failed"):
+            return False
+        if placed.phase != "running":
+            return True
+        cost = self._measured(placed)
+        if cost is None or placed.measured_s is None:
+            return now_s < placed.since_s + SETTLE_S  # it may never have a row
+        return cost.get("batches", WARM) < WARM and now_s < placed.measured_s + SETTLE_S
 
-    def _stopped_of(self, task: str) -> list[Placed]:
-        return [
+    def _waiting(self) -> list[Placed]:
+        """Queries that were stopped for want of CPU, each with the worker that it would go to."""
+        found = [
             each
             for each in self.queries.values()
-            if each.wanted.of_task == task and each.phase == "stopped" and each.error
+            if each.phase == "stopped" and each.error and each.cost is not None and self.workers
         ]
+        free = {name: self._free(view) for name, view in self.workers.items()}
+        for each in sorted(found, key=lambda each: -each.wanted.priority):
+            assert each.cost is not None
+            each.home = max(free, key=lambda name: free[name])
+            full = each.cost["fixed"] + each.cost["slope"]
+            free[each.home] -= full * (each.wanted.min_accuracy or 0.0)
+        return found
 
     # -- steps ----------------------------------------------------------------------------------
 
-    def _believe(self, placed: Placed, worker: str, now_s: float) -> bool:
+    def _believe(self, placed: Placed, view: WorkerView, now_s: float) -> bool:
         """Whether a query may run where a worker says that it does."""
+        worker = view.name
         if placed.phase in ("unplaced", "failed"):  # adopted: we were not there when it was placed
             placed.phase, placed.worker, placed.told_s = "running", worker, now_s
+            placed.since_s, placed.measured_s = now_s, None
         elif placed.worker != worker or placed.phase == "stopped":
             return False
         elif placed.phase == "starting":
-            placed.phase = "running"
+            placed.phase, placed.since_s, placed.measured_s = "running", now_s, None
             mates = [
                 n for n, p in self.queries.items() if p.wanted.of_task == placed.wanted.of_task
             ]
             number = mates.index(placed.wanted.name)
             self._controller.warmups.begin((placed.wanted.of_task, number), now_s)
-        if placed.phase == "running":
+        # A worker says that a query is there before it has run a micro-batch, and when it has.
+        if placed.phase == "running" and view.queries[placed.wanted.name].get("cost") is not None:
             placed.failures, placed.error = 0, None
+            placed.measured_s = now_s if placed.measured_s is None else placed.measured_s
         return True
 
     def _follow(self, placed: Placed, now_s: float) -> list[Directive]:
@@ -231,6 +254,15 @@ class Board:
         log.warning("%s moves from %s to %s", placed.wanted.name, placed.worker, target)
         placed.phase, placed.target, placed.told_s = "moving", target, now_s
         placed.moves += 1
+        return Directive(placed.worker, "stop", placed.wanted.name)
+
+    def _stop(self, placed: Placed, now_s: float, lacked: float | None) -> Directive:
+        """For want of CPU; it comes back when there is some."""
+        assert placed.worker is not None
+        log.error("%s stops: no worker has the CPU for its minimum", placed.wanted.name)
+        self._note("stops", placed, now_s, lacked)
+        placed.phase, placed.told_s = "stopping", now_s
+        placed.error = "no worker has the CPU for its minimum accuracy"
         return Directive(placed.worker, "stop", placed.wanted.name)
 
     def _again(self, now_s: float) -> list[Directive]:

@@ -12,7 +12,9 @@ import hmac
 import json
 import secrets
 import socket
+import struct
 import threading
+import time
 from typing import Any
 
 from slackwater.core.errors import SlackwaterError
@@ -21,6 +23,7 @@ from slackwater.engines.spark.wire import MAX_LINE
 Message = dict[str, Any]
 
 HANDSHAKE_S = 5.0
+SEND_S = 5  # after which the other side counts as gone
 _NONCE = 32  # characters
 
 
@@ -47,7 +50,11 @@ class Channel:
         with self._sending:
             code = _code(self._key, self._mine, self._sent, text)
             self._sent += 1
-            self.connection.sendall(code + b" " + text + b"\n")
+            try:
+                self.connection.sendall(code + b" " + text + b"\n")
+            except OSError:  # half of it may have gone: nothing after it would be understood
+                self.close()
+                raise
 
     def receive(self) -> Message | None:
         """The next message; None when the other side has closed."""
@@ -74,30 +81,43 @@ class Channel:
 
 def accept(connection: socket.socket, token: bytes) -> Channel:
     """The supervisor's side: let a worker in that knows the token."""
-    connection.settimeout(HANDSHAKE_S)
+    until_s = _begin(connection)
     nonce = secrets.token_hex(_NONCE // 2)
     _write(connection, {"nonce": nonce})
-    answer = _read(connection)
+    answer = _read(connection, until_s)
     theirs, name, proof = (_text(answer, key) for key in ("nonce", "name", "proof"))
     if not hmac.compare_digest(proof, _proof(token, "worker", nonce, theirs, name)):
         raise ChannelError("somebody without the token wanted to join")
     _write(connection, {"proof": _proof(token, "supervisor", nonce, theirs, name)})
-    connection.settimeout(None)
+    _end_handshake(connection)
     return Channel(connection, _key(token, nonce, theirs, name), name, server=True)
 
 
 def join(connection: socket.socket, token: bytes, name: str) -> Channel:
     """A worker's side: join a supervisor that knows the token as well."""
-    connection.settimeout(HANDSHAKE_S)
-    theirs = _text(_read(connection), "nonce")
+    until_s = _begin(connection)
+    theirs = _text(_read(connection, until_s), "nonce")
     nonce = secrets.token_hex(_NONCE // 2)
     proof = _proof(token, "worker", theirs, nonce, name)
     _write(connection, {"nonce": nonce, "name": name, "proof": proof})
-    answer = _text(_read(connection), "proof")
+    answer = _text(_read(connection, until_s), "proof")
     if not hmac.compare_digest(answer, _proof(token, "supervisor", theirs, nonce, name)):
         raise ChannelError("the supervisor does not know the token")
-    connection.settimeout(None)
+    _end_handshake(connection)
     return Channel(connection, _key(token, theirs, nonce, name), "supervisor", server=False)
+
+
+def _begin(connection: socket.socket) -> float:
+    """Until when a handshake must be over."""
+    connection.settimeout(HANDSHAKE_S)
+    return time.monotonic() + HANDSHAKE_S
+
+
+def _end_handshake(connection: socket.socket) -> None:
+    """From now on a message may be long in coming; but one that nobody takes must hold nobody."""
+    connection.settimeout(None)
+    limit = struct.pack("@ll", SEND_S, 0)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def _code(key: bytes, direction: bytes, number: int, text: bytes) -> bytes:
@@ -117,12 +137,12 @@ def _write(connection: socket.socket, message: Message) -> None:
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _read(connection: socket.socket) -> Message:
+def _read(connection: socket.socket, until_s: float) -> Message:
     """One line of a handshake; byte by byte, so that nothing of what follows is taken."""
     line = b""
     while not line.endswith(b"\n"):
         data = connection.recv(1)
-        if not data or len(line) > 1000:
+        if not data or len(line) > 1000 or time.monotonic() > until_s:
             raise ChannelError("the other side does not speak this protocol")
         line += data
     return _parsed(line)
@@ -140,6 +160,6 @@ def _parsed(text: bytes) -> Message:
 
 def _text(message: Message, key: str) -> str:
     value = message.get(key)
-    if not isinstance(value, str) or not 0 < len(value) <= 200:
+    if not isinstance(value, str) or not 0 < len(value) <= 200 or not value.isascii():
         raise ChannelError("the other side does not speak this protocol")
     return value

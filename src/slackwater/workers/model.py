@@ -48,6 +48,8 @@ class Placed:
     wanted: Wanted
     phase: Phase = "unplaced"
     worker: str | None = None
+    since_s: float = 0.0  # when it was first seen to run there
+    measured_s: float | None = None  # and what it costs there
     target: str | None = None  # of a move
     told_s: float = 0.0  # when its worker was last told something
     error: str | None = None
@@ -99,6 +101,7 @@ class Model:
         self, running: list[Placed], everyone: Collection[Placed], workers: Mapping[str, WorkerView]
     ) -> None:
         self._running = running
+        self._everyone = everyone
         self._numbers = _numbers(everyone)
         tasks = {each.wanted.of_task: each.wanted for each in running}
         self.graph = Graph([_task(name, wanted, tasks) for name, wanted in tasks.items()])
@@ -127,16 +130,17 @@ class Model:
 
     def aims(self, keep: Keep) -> list[Directive]:
         """What the shedders of each query are to keep: all instances of a task the same."""
+        own = np.zeros(len(self.graph.tasks))  # what was stated for a source itself
         for each in self._running:
-            each.desired = round(float(keep.tasks[self.graph.index[each.wanted.of_task]]), 4)
+            place = self.graph.index[each.wanted.of_task]
+            own[place] = max(own[place], each.wanted.min_accuracy or 0.0)
+            each.desired = round(max(float(keep.tasks[place]), own[place] * bool(each.worker)), 4)
         aim = np.ones(len(self.graph.tasks))
         aim[self.graph.sources] = keep.sources
         inner = np.full(len(aim), np.inf)
         np.minimum.at(inner, self.graph.edges[:, 1], keep.edges)
         aim = np.where(np.isfinite(inner), inner, aim)
-        floors = self.graph.over_queries(
-            self.graph.min_accuracy, np.ones(len(self.graph.queries), bool)
-        )
+        floors = np.maximum(self._floors(), own)
         # What is given changes sooner than this is said again: a burst costs producers accuracy at
         # once. What a burst here must leave is enough whatever they do; what is kept otherwise is
         # enough for what they were seen to do.
@@ -150,6 +154,28 @@ class Model:
             numbers = (round(float(aim[task]), 4), round(float(least[task]), 4))
             found.append(Directive(each.worker, "aim", each.wanted.name, *numbers))
         return found
+
+    def _floors(self) -> Floats:
+        """By task: what its readers must at least be left, those included that are on the way,
+        not measured yet, or never shed."""
+        floors = self.graph.over_queries(
+            self.graph.min_accuracy, np.ones(len(self.graph.queries), bool)
+        )
+        reads = {each.wanted.of_task: each.wanted.reads for each in self._everyone}
+        for each in self._everyone:
+            if each in self._running or each.phase in ("stopped", "failed"):
+                continue
+            least = 1.0 if each.wanted.min_accuracy is None else each.wanted.min_accuracy
+            above, seen = list(each.wanted.reads), set()
+            while above:
+                name = above.pop()
+                if name not in seen:
+                    seen.add(name)
+                    above += reads.get(name, ())
+                    if name in self.graph.index:
+                        place = self.graph.index[name]
+                        floors[place] = max(floors[place], least)
+        return floors
 
     def _given_of(self, accuracies: Floats) -> Floats:
         """By task: the least accuracy of its producers; 1 without any."""

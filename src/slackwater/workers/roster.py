@@ -28,6 +28,9 @@ class WorkerProcess:
 
     def end_group(self) -> None:
         """Kill all that the worker has left behind (Spark's JVM, Python), and see it gone."""
+        stat = read_stat(self.pid)
+        if stat is not None and stat.started != self.started:
+            return  # its number is another's by now, so nothing of its group is left
         until_s = time.monotonic() + GONE_LIMIT_S
         while time.monotonic() < until_s and _group_lives(self.pid):
             with contextlib.suppress(ProcessLookupError, PermissionError):

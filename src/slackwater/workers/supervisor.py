@@ -1,6 +1,7 @@
 """The supervisor: starts workers, hears their reports, tells them what to run."""
 
 import logging
+import os
 import queue
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from slackwater import config
+from slackwater import config, policies
 from slackwater.config import FleetFile
 from slackwater.core.children import child_environment
 from slackwater.core.errors import UsageError
@@ -30,6 +31,7 @@ CONTROL_EVERY_S = 2.0
 JOIN_S = 60.0  # that workers have to join before queries are placed without them
 SILENT_S = 20.0  # a worker of another machine that says nothing for so long counts as dead
 RESPAWN_S = 2.0
+MOST_STRANGERS = 32  # connections at once that have not shown the token yet
 
 
 def wanted_of(file: FleetFile) -> list[Wanted]:
@@ -47,6 +49,18 @@ def wanted_of(file: FleetFile) -> list[Wanted]:
     ]
 
 
+def _check_cpus(file: FleetFile) -> None:
+    """Of workers that are started here."""
+    there = os.sched_getaffinity(0)
+    for name, section in file.workers.items():
+        missing = sorted(set(section.cpus) - there)
+        if missing and not section.remote:
+            shown = ", ".join(map(str, sorted(there)))
+            raise UsageError(
+                f"workers.{name}: there is no CPU {missing[0]} here; there are {shown}"
+            )
+
+
 class Supervisor:
     """Runs a fleet file on several workers.
 
@@ -59,6 +73,8 @@ class Supervisor:
     def __init__(self, file: FleetFile, path: Path) -> None:
         if not file.workers:
             raise UsageError(f"{path}: no workers; add a section [workers.NAME]")
+        policies.load(file.policy, **file.parameters)  # a wrong one is told here, not by workers
+        _check_cpus(file)
         self.file = file
         self.path = path
         self.name = file.name or "slackwater"
@@ -82,6 +98,7 @@ class Supervisor:
         self._inbox: queue.Queue[tuple[str, Message | None]] = queue.Queue()
         self._server = address.listen(self.name, file.listen)
         self._closing = threading.Event()
+        self._strangers = threading.Semaphore(MOST_STRANGERS)
         self._controlled_s = 0.0
         threading.Thread(target=self._accept, name="slackwater-accept", daemon=True).start()
 
@@ -89,14 +106,22 @@ class Supervisor:
         """Until :meth:`stop`."""
         began_s = time.monotonic()
         while not self._closing.is_set():
-            self._keep_workers()
-            self._hear()
-            if self._complete() or time.monotonic() > began_s + JOIN_S:
-                self._direct(self.board.place_all(time.time()))
-            if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
-                self._controlled_s = time.monotonic()
-                self._reread()
-                self._direct(self.board.control(time.time()))
+            try:
+                self._turn(time.monotonic() > began_s + JOIN_S)
+            except Exception:  # the workers go on, and so do we
+                log.exception("something is wrong with the supervisor; it goes on")
+                self._closing.wait(PERIOD_S)
+
+    def _turn(self, waited: bool) -> None:
+        """One round; ``waited``: long enough for workers to join."""
+        self._keep_workers()
+        self._hear()
+        if self._complete() or waited:
+            self._direct(self.board.place_all(time.time()))
+        if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
+            self._controlled_s = time.monotonic()
+            self._reread()
+            self._direct(self.board.control(time.time()))
 
     def _complete(self) -> bool:
         """Whether every worker that lives has said what it runs: what runs is not started twice,
@@ -166,7 +191,7 @@ class Supervisor:
             "at_s": round(time.time(), 2),
             "workers": workers,
             "queries": self.rows(),
-            "events": self.board.events,
+            "events": list(self.board.events),
         }
 
     def _reread(self) -> None:
@@ -230,8 +255,13 @@ class Supervisor:
         while not self._closing.is_set():
             try:
                 connection, _ = self._server.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if not self._closing.wait(0.2):
+                    log.warning("nobody can join now: %s", error)
+                continue
+            if not self._strangers.acquire(blocking=False):
+                connection.close()  # so many that have not shown the token are enough
+                continue
             threading.Thread(target=self._welcome, args=(connection,), daemon=True).start()
 
     def _welcome(self, connection: socket.socket) -> None:
@@ -242,10 +272,12 @@ class Supervisor:
             channel = accept(connection, self._token)
             if channel.peer not in self.file.workers:
                 raise ChannelError(f"{channel.peer} is no worker of this fleet")
-        except (ChannelError, OSError) as error:
+        except Exception as error:  # whatever a stranger sends
             log.warning("refused: %s", error)
             connection.close()
             return
+        finally:
+            self._strangers.release()
         before = self._channels.get(channel.peer)
         self._channels[channel.peer] = channel
         if before is not None:
@@ -285,7 +317,8 @@ class Supervisor:
             for each in relayed(self.board.queries, message["queries"]):
                 self._send(each.worker, each.message)
         elif message["op"] == "ended":
-            self.board.ended(worker, str(message["query"]), message.get("error"), now_s)
+            ordered = bool(message.get("ordered"))
+            self.board.ended(worker, str(message["query"]), message.get("error"), now_s, ordered)
 
     def _direct(self, directives: list[Directive]) -> None:
         for each in directives:

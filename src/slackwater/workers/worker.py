@@ -91,6 +91,8 @@ class Worker:
                     self._serve(fleet)
                 except (OSError, ChannelError) as error:
                     log.info("no supervisor: %s", error)
+                except Exception:  # whatever came from there, queries go on
+                    log.exception("the supervisor is cut off")
                 self._stop.wait(RECONNECT_S)
             spark.sparkContext.setLogLevel("OFF")  # what stopping interrupts is no error
         spark.stop()
@@ -149,6 +151,8 @@ class Worker:
                 channel.send({"op": "report", **self._report_of(fleet)})
             except OSError:
                 return
+            except Exception:
+                log.exception("no report this time")
             closed.wait(REPORT_EVERY_S)
 
     def _report_of(self, fleet: Fleet) -> Message:
@@ -169,11 +173,12 @@ class Worker:
             "queries": queries,
         }
 
-    def _tell_ended(self, query: str, error: str | None) -> None:
+    def _tell_ended(self, query: str, error: str | None, ordered: bool = False) -> None:
         channel = self._channel
         if channel is not None:
+            said = {"op": "ended", "query": query, "error": error, "ordered": ordered}
             try:
-                channel.send({"op": "ended", "query": query, "error": error})
+                channel.send(said)
             except OSError:
                 log.info("nobody heard that %s has ended", query)
 
@@ -181,27 +186,41 @@ class Worker:
 
     def _obey(self, fleet: Fleet) -> None:
         while not self._stop.is_set():
+            self._end_with_spark(fleet)
             try:
                 order = self._orders.get(timeout=0.5)
             except queue.Empty:
-                self._look_for_failures(fleet)
-                continue
-            name = str(order.get("query"))
+                order = {}
             try:
-                if order["op"] == "start":
-                    self._start(fleet, name)
-                elif order["op"] == "stop":
-                    self._end(fleet, name)
-            except Exception as error:
+                if order.get("op") == "start":
+                    self._try_to_start(fleet, str(order["query"]))
+                elif order.get("op") == "stop":
+                    self._end(fleet, str(order["query"]))
+                self._look_for_failures(fleet)
+            except Exception:  # a query that would not stop is still ours: we are told again
                 log.exception("%s could not be done", order)
-                self._release(name)
-                self._tell_ended(name, first_line(str(error)))
+
+    def _end_with_spark(self, fleet: Fleet) -> None:
+        """Without its JVM a worker is dead; whoever supervises it sees that, and places anew."""
+        process = getattr(fleet.spark.sparkContext._gateway, "proc", None)
+        if process is not None and process.poll() is not None and not self._stop.is_set():
+            log.critical("Spark's JVM has died, and this worker with it")
+            os._exit(1)
+
+    def _try_to_start(self, fleet: Fleet, name: str) -> None:
+        try:
+            self._start(fleet, name)
+        except Exception as error:
+            log.exception("%s could not be started", name)
+            if name in fleet.queries:
+                fleet.stop_query(name)
+            self._release(name)
+            self._tell_ended(name, first_line(str(error)))
 
     def _start(self, fleet: Fleet, name: str) -> None:
         if name in self._locks:
             return
-        if name not in self._launch.file.queries:  # it may have been added since
-            self._launch.reread(config.load(self._path).queries)
+        self._launch.reread(config.load(self._path).queries)  # it may have been changed since
         if name not in self._launch.file.queries:
             raise UsageError(f"the file has no query {name!r}")
         self._lock(name)
@@ -209,22 +228,20 @@ class Worker:
         self._launch.start(fleet, name, built)
         if self._launch.file.queries[name].reads:
             fleet.quality.order(name, 1.0, 1.0)  # until it is known what those have shed
-        self._look_for_failures(fleet)
 
     def _end(self, fleet: Fleet, name: str) -> None:
         if name in fleet.queries:
             fleet.stop_query(name)
         self._release(name)
-        self._tell_ended(name, None)
+        self._tell_ended(name, None, ordered=True)
 
     def _look_for_failures(self, fleet: Fleet) -> None:
         """The fleet starts what lost a Python process again by itself; the rest is told."""
-        for query in fleet.status().queries if self._locks else ():
-            if query.phase in ("failed", "stopped") and query.name in self._locks:
-                error = fleet.failures.get(query.name)
-                fleet.forget(query.name)
-                self._release(query.name)
-                self._tell_ended(query.name, error)
+        for name in fleet.ended & self._locks.keys():
+            error = fleet.failures.get(name)
+            fleet.forget(name)
+            self._release(name)
+            self._tell_ended(name, error)
 
     def _lock(self, name: str) -> None:
         """Nobody else runs a query as long as we do, even if a supervisor errs."""

@@ -69,7 +69,7 @@ def test_what_is_no_jvm_is_left_alone(streams: dict[str, Any]) -> None:
 
 
 def test_nobody_at_the_port_is_one_line() -> None:
-    with pytest.raises(EngineError, match="nobody here listens on port 1"):
+    with pytest.raises(EngineError, match="no process that may be looked at listens on port 1"):
         Spark("s", "http://127.0.0.1:1").read(0.0)
 
 
@@ -81,3 +81,24 @@ def test_rows_arrive_at_the_rate_between_batches_however_often_spark_looks() -> 
     batch = driver._last_batch("q", told, 11.5)
     assert (batch.began_s, batch.arrival_rate) == (10.5, 1000.0)
     assert driver._last_batch("q", told, 14.0) is batch
+
+
+def test_a_query_that_gets_nothing_has_no_queue() -> None:
+    driver = Spark(rest="http://127.0.0.1:1")
+    busy = {"latency": 500.0, "processingRate-total": 2000.0, "inputRate-total": 40_000.0}
+    driver._last_batch("q", busy, 10.0)
+    idle = {"latency": 10.0, "processingRate-total": 0.0, "inputRate-total": 0.0}
+    assert driver._last_batch("q", idle, 20.0).arrival_rate == 0.0
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        ("127.0.0.1", "not an address such as"),
+        ("http://127.0.0.1:port", "not an address such as"),
+        ("http://192.0.2.1:4040", "another machine"),
+    ],
+)
+def test_an_address_that_is_none_of_this_machine_is_refused(rest: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Spark(rest=rest)

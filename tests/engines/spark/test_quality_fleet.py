@@ -1,13 +1,15 @@
 """A fleet whose queries may be shed, on real Spark."""
 
+import threading
 import time
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.quality_loop import QualitySettings
+from slackwater.engines.spark.shedders import find_shedders
 from slackwater.engines.spark.status import QueryStatus
 from slackwater.traffic import Traffic
 from slackwater.workloads.knn import Knn
@@ -52,6 +54,26 @@ def _desired(fleet: Fleet) -> float:
 def _delivered(fleet: Fleet) -> float | None:
     accuracy = of(fleet, "knn").accuracy
     return None if accuracy is None else accuracy.delivered
+
+
+def test_a_rate_is_known_while_a_micro_batch_runs(spark: SparkSession) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def write(_batch: DataFrame, _number: int) -> None:
+        entered.set()
+        go_on.wait(120)
+
+    with Fleet(spark, "fcfs", name="quality-3") as fleet:
+        rows = knn("700", seed=1, references=10).query(spark)
+        fleet.start(rows.writeStream.foreachBatch(write), name="knn", min_accuracy=0.5)
+        files = find_shedders(rows).files
+        try:
+            eventually(entered.is_set, 120)
+            eventually(lambda: fleet.quality.rate("knn") == pytest.approx(700, rel=0.02), 60)
+            assert of(fleet, "knn").batches == 0
+        finally:
+            go_on.set()
+    assert not any(file.exists() for file in files), "nothing is left behind"
 
 
 def test_what_cannot_be_shed_is_refused(spark: SparkSession) -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from slackwater.engines.spark.observer import Arrived
 from slackwater.engines.spark.quality_loop import FIRST_ROWS, Quality, QualityLoop, QualitySettings
 from slackwater.engines.spark.quality_meter import QualityMeter
 from slackwater.engines.spark.shedders import Counted
 from slackwater.quality.rates import NO_SHEDDING, ShedPlan
+from tests.waiting import eventually
 
 
 class FakeShedders:
@@ -26,6 +28,12 @@ class FakeShedders:
 
     def count(self, progress: dict[str, Any]) -> Counted:
         return Counted(*progress["counted"])
+
+    def arrivals(self) -> list[Arrived]:
+        return []
+
+    def close(self) -> None:
+        self.plan = NO_SHEDDING
 
 
 @dataclass
@@ -163,15 +171,6 @@ def test_the_first_micro_batches_stay_small_however_long_a_start_takes() -> None
     assert quality.shedders.plan == ShedPlan(1.0, 0.0, FIRST_ROWS, 0.05)
 
 
-def test_nothing_is_shed_any_more_when_it_is_switched_off_or_fails() -> None:
-    query = Simulated("a", rate=30_000, least=0.05)
-    loop, _ = simulate([query], 20, cores=2)
-    loop._shed_nothing()
-    found = loop.get("a")
-    assert found is not None
-    assert found.shedders.plan == NO_SHEDDING
-
-
 def test_a_batch_longer_than_a_cycle_is_set_against_the_cpu_of_all_its_cycles() -> None:
     quality = Simulated("a", rate=1000, least=0.1).quality()
     loop = QualityLoop(QualitySettings(), 1, print, print)
@@ -180,3 +179,35 @@ def test_a_batch_longer_than_a_cycle_is_set_against_the_cpu_of_all_its_cycles() 
         quality.meter.busy_s += 2.0 if second % 2 else 0.0
         loop._measure([quality])
     assert loop._cores_per_batch == pytest.approx(0.9, rel=0.15)
+
+
+def test_what_is_switched_off_sheds_nothing_and_lets_everybody_run() -> None:
+    resumed: list[str] = []
+    query = Simulated("a", rate=30_000, least=0.05)
+    loop = QualityLoop(QualitySettings(period_s=0.01), 2, print, resumed.append)
+    quality = query.quality()
+    quality.paused = True
+    quality.shedders.aim(0.1, 100, 0.05)
+    loop.enabled = False
+    loop.add(quality)
+    eventually(lambda: resumed == ["a"] and quality.shedders.plan == NO_SHEDDING)
+    loop.close()
+
+
+def test_a_cycle_that_fails_sheds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    quality = Simulated("a", rate=30_000, least=0.05).quality()
+    quality.shedders.aim(0.1, 100, 0.05)
+    loop = QualityLoop(QualitySettings(period_s=0.01), 2, print, print)
+    monkeypatch.setattr(loop, "_cycle", lambda: 1 / 0)
+    loop.add(quality)
+    eventually(lambda: quality.shedders.plan == NO_SHEDDING)
+    loop.close()
+
+
+def test_a_query_that_comes_back_begins_at_its_minimum() -> None:
+    loop, _ = simulate([Simulated("a", rate=1000, least=0.4)], 20, cores=2)
+    quality = loop.get("a")
+    assert quality is not None
+    quality.applied = 0.0  # as while it was stopped
+    loop._cycle()
+    assert quality.applied == 0.4

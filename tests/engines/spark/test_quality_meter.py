@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from slackwater.engines.spark.quality_meter import QualityMeter
+from slackwater.engines.spark.shedders import Counted
 
 
 def batch(at_s: float, rows: int, duration_s: float) -> dict[str, Any]:
@@ -29,3 +30,13 @@ def test_batches_that_are_kept_to_a_length_are_not_taken_to_be_all_fixed() -> No
     assert needs is not None
     assert needs.rate == pytest.approx(8000)
     assert needs.fixed + needs.rows > 1.05, "all of it would seem to fit"
+
+
+def test_of_a_source_that_does_not_count_what_is_read_tells_the_rate() -> None:
+    meter = QualityMeter()
+    for second in range(1, 12):
+        progress = batch(float(second), 150, 0.2) | {"sources": [{"latestOffset": "12"}]}
+        meter.take(progress, Counted(seen=300, kept=150))
+    assert meter.needs is not None
+    assert meter.needs.rate == pytest.approx(300)
+    assert meter.delivered == 0.5

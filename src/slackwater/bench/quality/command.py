@@ -93,7 +93,7 @@ def quality_cycle(
 
 
 def split(
-    queries: Annotated[int, typer.Option(min=1, help="Each on both workers.")] = 4,
+    queries: Annotated[int, typer.Option(min=1, help="Each on both workers.")] = 2,
     seconds: Annotated[float, typer.Option(min=3, help="Measured time of a run.")] = 60.0,
     warmup: Annotated[float, typer.Option(min=0, help="Seconds before it.")] = 30.0,
     rate: Annotated[int, typer.Option(min=1, help="Events/s of each query.")] = 1000,

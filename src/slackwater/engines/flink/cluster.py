@@ -144,9 +144,13 @@ class LocalFlink:
     def __enter__(self) -> Self:
         lines = "".join(f"{key}: {value}\n" for key, value in self._conf.items())
         (self.folder / "config.yaml").write_text(lines)
-        self._start(_JOB_MANAGER, "job-manager", self._hosts[0], ["-Xmx512m"])
-        for number in range(len(self._hosts)):
-            self.start_task_manager(number)
+        try:
+            self._start(_JOB_MANAGER, "job-manager", self._hosts[0], ["-Xmx512m"])
+            for number in range(len(self._hosts)):
+                self.start_task_manager(number)
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -155,6 +159,9 @@ class LocalFlink:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         for process in reversed(self._processes):
             process.kill()
             process.wait()

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -50,14 +51,15 @@ def is_jvm(pid: int) -> bool:
 
 def _ask(pid: int, command: str, timeout_s: float) -> str:
     path = _socket_path(pid)
-    if not path.exists():
-        _open_socket(pid, path)
+    until_s = time.monotonic() + timeout_s
     try:
+        if not _is_open(pid, path):
+            _open_socket(pid, path)
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout_s)
             connection.connect(str(path))
             connection.sendall(f"1\0{command}\0\0\0\0".encode())
-            status, _, text = _all(connection).partition(b"\n")
+            status, _, text = _all(connection, until_s).partition(b"\n")
     except OSError as error:
         raise EngineError(f"the JVM {pid} does not tell its threads: {error}") from error
     if status != b"0":
@@ -65,9 +67,30 @@ def _ask(pid: int, command: str, timeout_s: float) -> str:
     return text.decode(errors="replace")
 
 
-def _all(connection: socket.socket) -> bytes:
+def _is_open(pid: int, path: Path) -> bool:
+    """Whether the JVM listens there. Anybody may write to ``/tmp``: what is not its own, or
+    root's, is not asked."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid not in (0, _owner(pid).st_uid):
+        raise EngineError(f"{path} is not the socket of the JVM {pid}: remove it")
+    return True
+
+
+def _owner(pid: int) -> os.stat_result:
+    try:
+        return os.stat(f"/proc/{pid}")
+    except OSError as error:
+        raise EngineError(f"process {pid} has gone") from error
+
+
+def _all(connection: socket.socket, until_s: float) -> bytes:
     parts, size = [], 0
     while data := connection.recv(1 << 16):
+        if time.monotonic() > until_s:
+            raise OSError("a slow answer")
         parts.append(data)
         size += len(data)
         if size > _LARGEST:
@@ -95,11 +118,12 @@ def _open_socket(pid: int, path: Path) -> None:
         # The signal would end a process that does not expect it.
         raise EngineError(f"process {pid} is no JVM that is ready to tell its threads")
     request = Path(f"/proc/{pid}/root/tmp/.attach_pid{_inner_pid(pid)}")
-    owner = Path(f"/proc/{pid}").stat()
+    owner = _owner(pid)
     try:
-        os.close(os.open(request, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with suppress(PermissionError):
-            os.chown(request, owner.st_uid, owner.st_gid)  # the JVM takes only its own user's
+        file = os.open(request, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with suppress(PermissionError):  # by its number: the name may be another's by now
+            os.fchown(file, owner.st_uid, owner.st_gid)  # the JVM takes only its own user's
+        os.close(file)
     except FileExistsError:
         pass
     except OSError as error:
@@ -107,7 +131,7 @@ def _open_socket(pid: int, path: Path) -> None:
     try:
         os.kill(pid, signal.SIGQUIT)
         until_s = time.monotonic() + OPEN_LIMIT_S
-        while not path.exists():
+        while not _is_open(pid, path):
             if time.monotonic() > until_s:
                 raise EngineError(f"the JVM {pid} does not open its attach socket")
             time.sleep(0.01)

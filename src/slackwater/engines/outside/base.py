@@ -1,10 +1,11 @@
 """What all drivers share."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
-from slackwater.core.entities import Operator, Reading
+from slackwater.core.entities import Operator, Reading, Values
 from slackwater.core.errors import EngineError
 from slackwater.core.threads import Thread, thread_cpu_ns
 
@@ -23,7 +24,8 @@ class Driver(ABC):
 
     def __init__(self, label: str) -> None:
         self.label = label
-        self._cpu_s: dict[str, tuple[dict[Thread, int], float]] = {}
+        self._cpu_s: dict[str, float] = {}  # by operator
+        self._thread_ns: dict[Thread, int] = {}  # at the last reading
 
     def read(self, now_s: float) -> Reading:
         """Operators, threads and metrics; CPU time is added here for all engines alike."""
@@ -31,10 +33,11 @@ class Driver(ABC):
             reading = self._read(now_s)
         except EngineError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except Exception as error:
             detail = f"{type(error).__name__}: {error}"
             raise EngineError(f"{self.label} answers nonsense ({detail})") from error
-        metrics = {**reading.metrics, "cpu-time": self._cpu_time(reading.operators)}
+        metrics = {name: _finite(values) for name, values in reading.metrics.items()}
+        metrics["cpu-time"] = self._cpu_time(reading.operators)
         return Reading(reading.at_s, reading.operators, metrics)
 
     @abstractmethod
@@ -49,14 +52,23 @@ class Driver(ABC):
         """Let go of connections."""
 
     def _cpu_time(self, operators: Iterable[Operator]) -> dict[str, float]:
-        """Seconds that each operator's threads have run; never goes back when one of them ends."""
+        """Seconds that an operator's threads have run while they were its own; never goes back."""
+        before, self._thread_ns = self._thread_ns, {}
         found = {}
         for operator in operators:
-            before, ended_s = self._cpu_s.get(operator.name, ({}, 0.0))
-            now = {thread: thread_cpu_ns(thread) for thread in operator.threads}
-            ended_s += sum(ns for thread, ns in before.items() if thread not in now) / 1e9
-            self._cpu_s[operator.name] = (now, ended_s)
-            found[operator.name] = ended_s + sum(now.values()) / 1e9
+            known = operator.name in self._cpu_s
+            ran_ns = 0
+            for thread in operator.threads:
+                now_ns = self._thread_ns[thread] = thread_cpu_ns(thread)
+                # A thread of a pool has worked for others before it was first seen here.
+                ran_ns += now_ns - before.get(thread, now_ns if known else 0)
+            self._cpu_s[operator.name] = self._cpu_s.get(operator.name, 0.0) + ran_ns / 1e9
+            found[operator.name] = self._cpu_s[operator.name]
         for name in self._cpu_s.keys() - found.keys():
             del self._cpu_s[name]
         return found
+
+
+def _finite(values: Values) -> Values:
+    """What is no number is not known."""
+    return {name: value for name, value in values.items() if math.isfinite(value)}

@@ -198,10 +198,16 @@ class Flink(Driver):
         if key not in self._managers or (known is not None and not known.alive):
             details = self._rest.json("/taskmanagers")["taskmanagers"]
             found = next((each for each in details if each["id"] == key), None)
+            if found is None:  # it registers just now
+                return None
             # Other machines may use the same port: the address must be one of ours.
-            here = found is not None and is_local(re.split("[@:/]+", found["path"])[2])
-            pid = pid_of_port(int(found["dataPort"])) if found is not None and here else None
-            self._managers[key] = None if pid is None else JvmThreads(pid)
+            if not is_local(re.split("[@:/]+", found["path"])[2]):
+                self._managers[key] = None
+                return None
+            pid = pid_of_port(int(found["dataPort"]))
+            if pid is None:  # it has just died, or belongs to another user
+                return None
+            self._managers[key] = JvmThreads(pid)
         return self._managers[key]
 
     def _counters(self, subtasks: list[Subtask]) -> dict[str, dict[str, float]]:

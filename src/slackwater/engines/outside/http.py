@@ -23,13 +23,15 @@ class Endpoint:
 
     def __init__(self, url: str, timeout_s: float = 5.0) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
+        try:
+            self.host, self.port = parts.hostname or "", parts.port or 80
+        except ValueError:  # a port that is no number
+            self.host, self.port = "", 0
+        if parts.scheme != "http" or not self.host:
             raise UsageError(f"{url!r} is not an address such as http://127.0.0.1:8081")
         self.url = url.rstrip("/")
         self._prefix = parts.path.rstrip("/")
-        self._connection = http.client.HTTPConnection(
-            parts.hostname, parts.port or 80, timeout=timeout_s
-        )
+        self._connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
 
     def text(self, path: str) -> str:
         """What is answered, or an :class:`EngineError` that names the address."""

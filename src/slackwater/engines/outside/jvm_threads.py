@@ -35,6 +35,7 @@ class JvmThreads:
         except OSError as error:
             raise EngineError(f"the JVM {self.pid} has gone") from error
         if self._renames or not present <= {thread.tid for thread in self._names}:
+            threads = list(threads_of(self.pid))  # first: who comes after it is asked for later
             names = attach.thread_names(self.pid)
-            self._names = {thread: names.get(thread.tid, "") for thread in threads_of(self.pid)}
+            self._names = {thread: names.get(thread.tid, "") for thread in threads}
         return {t: name for t, name in self._names.items() if name and t.tid in present}

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -11,8 +12,9 @@ from typing import Any
 
 from slackwater.core.entities import Operator, Reading
 from slackwater.core.errors import EngineError, UsageError
-from slackwater.core.threads import Thread, thread_name, threads_of
+from slackwater.core.threads import Thread, find_thread, thread_name, threads_of
 from slackwater.engines.outside.base import Driver
+from slackwater.metrics.process_tree import read_stat
 
 ANSWER_LIMIT_S = 2.0
 
@@ -55,12 +57,13 @@ class Process(Driver):
             raise UsageError(f"{label}: the command for metrics: {error}") from None
         self.provides = frozenset(provides) | {"cpu-time"}
         self._pids: set[int] = set()
+        self._first: dict[int, Thread | None] = {}
 
     def _read(self, now_s: float) -> Reading:
         commands = dict(_command_lines())
         found, self._pids = [], set()
         for name, how in self._operators.items():
-            pids = [how["pid"]] if "pid" in how else _matching(how["command"], commands)
+            pids = self._still(how["pid"]) if "pid" in how else _matching(how["command"], commands)
             threads = tuple(t for pid in pids for t in _named(pid, how.get("threads", "")))
             self._pids |= {thread.pid for thread in threads}
             found.append(
@@ -77,6 +80,11 @@ class Process(Driver):
 
     def pids(self) -> Iterable[int]:
         return self._pids
+
+    def _still(self, pid: int) -> list[int]:
+        """A process by its number, as long as it is the one that had it at first."""
+        first = self._first.setdefault(pid, find_thread(pid))
+        return [pid] if first is not None and first.alive else []
 
     def _printed(self) -> dict[str, dict[str, float]]:
         if not self._metrics:
@@ -112,13 +120,21 @@ def _check(label: str, name: str, how: Mapping[str, Any]) -> None:
 
 
 def _command_lines() -> Iterator[tuple[int, str]]:
+    """Of all processes but this one and those that it was started by: they name the engine too."""
+    own = set(_lineage(os.getpid()))
     for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
+        if folder.name.isdigit() and int(folder.name) not in own:
             try:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
             yield int(folder.name), b" ".join(words).decode(errors="replace").strip()
+
+
+def _lineage(pid: int) -> Iterator[int]:
+    while pid > 0 and (stat := read_stat(pid)) is not None:
+        yield pid
+        pid = stat.parent
 
 
 def _matching(pattern: str, commands: Mapping[int, str]) -> list[int]:

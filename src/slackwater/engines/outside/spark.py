@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from slackwater.core.entities import Operator, Reading
 from slackwater.core.errors import EngineError, UsageError
-from slackwater.core.threads import Thread, threads_of
+from slackwater.core.threads import Thread, find_thread, threads_of
 from slackwater.engines.outside.base import Driver
 from slackwater.engines.outside.http import Endpoint
 from slackwater.engines.outside.jvm_threads import JvmThreads
-from slackwater.engines.outside.listeners import pid_of_port
+from slackwater.engines.outside.listeners import is_local, pid_of_port
 from slackwater.metrics.process_tree import CpuMeter, all_processes, descendants
 
-_STREAM = re.compile(r"^stream execution thread for (?P<name>.*) \[id = (?P<id>[\w-]+), runId")
+_STREAM = re.compile(r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>[\w-]+), runId")
 _TASK = re.compile(
     r"^Executor task launch worker for (?P<task>task .* in stage (?P<stage>\d+)\..*)$"
 )
@@ -66,8 +66,9 @@ class Spark(Driver):
         if rest is None and pid is None:
             raise UsageError(f"{label}: give rest (http://127.0.0.1:4040) or pid of the driver")
         self._endpoint = None if rest is None else Endpoint(rest)
-        self._port = None if rest is None else int(rest.rstrip("/").rpartition(":")[2])
+        self._port = None if self._endpoint is None else _local_port(label, self._endpoint)
         self._pid = pid
+        self._process = None if pid is None else find_thread(pid)  # not one that comes later
         self._whole = whole
         self._jvm: JvmThreads | None = None
         self._batches: dict[str, Batch] = {}
@@ -86,10 +87,11 @@ class Spark(Driver):
             thread: match for thread, name in names.items() if (match := _STREAM.match(name))
         }
         self._streams = {thread: names[thread] for thread in streams}
-        ids = {match["id"]: match["name"] for match in streams.values()}
-        found: dict[str, list[Thread]] = {match["name"]: [] for match in streams.values()}
+        # A query without a name goes by its id, also in Spark's gauges.
+        ids = {match["id"]: match["name"] or match["id"] for match in streams.values()}
+        found: dict[str, list[Thread]] = {name: [] for name in ids.values()}
         for thread, match in streams.items():
-            found[match["name"]].append(thread)
+            found[ids[match["id"]]].append(thread)
         if self._whole and len(found) == 1:
             found = {name: self._all_threads(jvm.pid) for name in found}
         else:
@@ -121,10 +123,14 @@ class Spark(Driver):
     def _find_jvm(self) -> JvmThreads:
         if self._jvm is None or not self._jvm.alive:
             pid = self._pid
+            if pid is not None and (self._process is None or not self._process.alive):
+                raise EngineError(f"{self.label}: there is no process {pid} any more")
             if pid is None and self._port is not None:
                 pid = pid_of_port(self._port)
             if pid is None:
-                raise EngineError(f"{self.label}: nobody here listens on port {self._port}")
+                raise EngineError(
+                    f"{self.label}: no process that may be looked at listens on port {self._port}"
+                )
             self._jvm = JvmThreads(pid, renames=not self._whole)
             self._batches.clear()
             if not self._jvm.alive:
@@ -178,7 +184,8 @@ class Spark(Driver):
             told = gauges[query]
             batch = self._last_batch(query, told, now_s)
             found["arrival-rate"][query] = batch.arrival_rate
-            found["head-age"][query] = now_s - batch.began_s
+            # While nothing comes, Spark says so only every ten seconds.
+            found["head-age"][query] = now_s - batch.began_s if batch.arrival_rate > 0 else 0.0
             found["selectivity"][query] = 1.0  # all of a query is one operator: it ends in results
             if batch.cost_s is not None:
                 found["cost"][query] = batch.cost_s
@@ -203,7 +210,7 @@ class Spark(Driver):
         cost_s = took_s / rows if rows else None
         if last is not None:
             since_s = began_s - last.began_s
-            rate = rows / since_s if rows and since_s > 0 else last.arrival_rate
+            rate = rows / since_s if since_s > 0 else last.arrival_rate
             cost_s = (cpu_s - last.cpu_s) / rows if rows and self._whole else cost_s
             cost_s = last.cost_s if cost_s is None else cost_s
         self._batches[query] = Batch(state, began_s, rate, cpu_s, cost_s)
@@ -214,6 +221,13 @@ class Spark(Driver):
         if self._cpu is None or self._cpu.root != pid:
             self._cpu = CpuMeter(pid)
         return self._cpu.read()
+
+
+def _local_port(label: str, endpoint: Endpoint) -> int:
+    """Threads can be steered on this machine only."""
+    if not is_local(endpoint.host):
+        raise UsageError(f"{label}: {endpoint.host} is another machine; run a middleware there")
+    return endpoint.port
 
 
 def gauges_of(answer: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
+from slackwater.core.files import replace_text
 from slackwater.engines.spark.logs.loading import load
 from slackwater.engines.spark.logs.log import Log, Stream
 from slackwater.engines.spark.logs.reader import LogReader
@@ -22,6 +23,7 @@ from slackwater.engines.spark.source_process import now_us
 
 FORMAT = "slackwater-log"
 SCHEMA = "schema.json"
+TRIM_EVERY = 20  # micro-batches
 STANDS_STILL_US = 10_000_000  # a log that has not grown for so long has no rate
 
 
@@ -39,12 +41,12 @@ def write_log(df: DataFrame, folder: str | Path, *, keep_s: float = 86_400.0) ->
     """
     path = Path(folder).absolute()
     path.mkdir(parents=True, exist_ok=True)
-    (path / SCHEMA).write_text(df.schema.json())
+    replace_text(path / SCHEMA, df.schema.json())
 
     def write(batch: DataFrame, number: int) -> None:
         context = batch.sparkSession.sparkContext
         claim(path, str(context.getLocalProperty("sql.streaming.queryId")))
-        if append(path, number, batch.toArrow()):
+        if append(path, number, batch.toArrow()) and number % TRIM_EVERY == 0:
             trim(path, keep_s)
 
     return df.writeStream.foreachBatch(write)

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.admission import default_limit, row_limit
+from slackwater.engines.spark.announcements import announce
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.interpreter import use_this_interpreter
 from slackwater.engines.spark.sampled_rows import (
@@ -179,6 +180,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._ceiling_us: int | None = None  # time that an available-now run must not pass
+        self._announces = False  # in this process
         self._checked = False  # whether the first offset seen agreed with the options
 
     def initialOffset(self) -> Offset:
@@ -193,6 +195,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """The end of the next micro-batch; ``start`` itself while nothing new has arrived."""
         self._check(start)
+        self._announce()
         until_us = self._horizon_us()
         rows = row_limit(limit, self._options.knob)
         if rows == 0 and self._ceiling_us is None:  # a run-once query would take it for the end
@@ -285,6 +288,18 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         ledger = next_ledger(self._options.plan, _ledger(start), until_us)
         return {} if ledger is None else {"s": ledger.to_json()}
+
+    def _announce(self) -> None:
+        if self._announces or self._options.shed is None:
+            return
+        self._announces = True
+        timeline = self._options.traffic.timeline()  # of the other thread alone
+
+        def look() -> Offset:
+            now = now_us()
+            return {"t": now, "n": timeline.count(now)}
+
+        announce(self._options.shed, look)
 
     def _check(self, offset: Offset) -> None:
         """Refuse a checkpoint of other traffic: its rows could not be replayed."""

@@ -352,7 +352,13 @@ class Fleet:
         del self._members[name]
         if member.query is not None:
             self._events.named.pop(member.query.runId, None)
+        self._quality.loop.remove(name)
         self._agent.remove(name)
+
+    @property
+    def ended(self) -> set[str]:
+        """Names of queries that will not run again by themselves."""
+        return {member.spec.name for member in self._all() if member.ended}
 
     @property
     def queries(self) -> dict[str, StreamingQuery]:
@@ -394,6 +400,7 @@ class Fleet:
 
     def resume(self, name: str) -> None:
         """Let a query go on that was paused."""
+        self._quality.loop.resumed(name)
         self._pauses.resume(name)
 
     @property
@@ -557,5 +564,7 @@ class Fleet:
         if exception is None or member.stopped:
             member.ended = True
             member.ready.set()
-            return
-        self._restarter.failed(member, exception)
+        else:
+            self._restarter.failed(member, exception)
+        if member.ended:
+            self._quality.loop.remove(name)

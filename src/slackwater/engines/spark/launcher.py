@@ -73,9 +73,9 @@ class Launcher:
             self.agent.add(member.spec)
 
     def relaunch(self, member: Member) -> None:
-        """Start a query again, unless the fleet is closing."""
+        """Start a query again, unless it was stopped meanwhile, or the fleet is closing."""
         with self.lock:
-            if not self.closed:
+            if not self.closed and not member.stopped:
                 self.launch(member)
 
     def await_turn(self) -> None:

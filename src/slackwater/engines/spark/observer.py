@@ -121,7 +121,7 @@ def arrived_rows(progress: Progress) -> Arrived | None:
     known = [latest for latest, _ in _positions(progress)]
     if not known:
         return None
-    offsets = [_parsed(source.get("latestOffset")) for source in progress.get("sources", [])]
+    offsets = [parsed_offset(source.get("latestOffset")) for source in progress.get("sources", [])]
     times = [offset["t"] for offset in offsets if isinstance(offset, dict) and "t" in offset]
     told = len(times) == len(known)
     return Arrived(sum(known), sum(times) / len(times) / 1e6 if told else None)
@@ -144,7 +144,7 @@ def _positions(progress: Progress) -> list[tuple[float, float | None]]:
 
 def _position(offset: Any) -> float | None:
     """Of an offset that is a number of rows: ours (``n``), or by topic and partition (Kafka's)."""
-    offset = _parsed(offset)
+    offset = parsed_offset(offset)
     if not isinstance(offset, dict) or not offset:
         return None
     if "n" in offset:
@@ -155,7 +155,8 @@ def _position(offset: Any) -> float | None:
     return float(sum(rows)) if all(isinstance(row, int) for row in rows) else None
 
 
-def _parsed(offset: Any) -> Any:
+def parsed_offset(offset: Any) -> Any:
+    """As progress has it: a text, or what it stands for."""
     if not isinstance(offset, str):
         return offset
     try:

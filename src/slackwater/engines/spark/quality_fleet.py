@@ -50,8 +50,8 @@ class FleetQuality:
             )
         others = [(each.name, each.shedders) for each in self.loop.all()]
         refuse_shared(name or "a query", found, others)
-        # Of the first micro-batches nobody knows how long they take.
-        found.aim(1.0, FIRST_ROWS, min_accuracy)
+        # Of the first micro-batches nobody knows how long they take, nor what others have shed.
+        found.aim(1.0, FIRST_ROWS, least=1.0)
 
     def add(self, member: Member, min_accuracy: float | None) -> None:
         """A query that has been started."""

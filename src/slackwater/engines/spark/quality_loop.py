@@ -156,12 +156,23 @@ class QualityLoop:
         """One progress event of any query."""
         quality = self._queries.get(name)
         if quality is not None:
-            quality.meter.take(progress, quality.shedders.count(progress))
+            with self._lock:
+                quality.meter.take(progress, quality.shedders.count(progress))
 
     def remove(self, name: str) -> None:
-        """The query has gone."""
+        """The query has gone, or is nobody's to shed any more."""
         with self._lock:
-            self._queries.pop(name, None)
+            found = self._queries.pop(name, None)
+        self._controller.forget(name)
+        if found is not None:
+            found.shedders.close()
+
+    def resumed(self, name: str) -> None:
+        """Somebody has started a query by hand that was stopped, for whatever reason."""
+        found = self._queries.get(name)
+        if found is not None:
+            found.paused = False
+            self._controller.forget(name)
 
     def order(self, name: str, accuracy: float, least: float) -> None:
         """A supervisor says how much a query is to keep; it must say so again and again."""
@@ -182,7 +193,8 @@ class QualityLoop:
         return None if found is None or not rate else max(0.0, found.meter.backlog) / rate
 
     def cost(self, name: str) -> dict[str, float] | None:
-        """What a query costs: cores at accuracy 0, more at 1, at most; and its accuracy now."""
+        """What a query costs: cores at accuracy 0, more at 1, at most; its accuracy now; and of how
+        many micro-batches that is known."""
         found = self._queries.get(name)
         needs = found.meter.needs if found is not None else None
         if found is None or needs is None:
@@ -194,6 +206,7 @@ class QualityLoop:
             "slope": each * needs.rows,
             "most": self._most_per_batch,
             "current": 1.0 if found.current is None else found.current,
+            "batches": found.meter.batches,
         }
 
     def close(self) -> None:
@@ -202,6 +215,8 @@ class QualityLoop:
         if self._thread is not None:
             self._thread.join(timeout=5)
         self._shed_nothing()
+        for quality in self.all():
+            quality.shedders.close()
 
     # -- the thread -----------------------------------------------------------------------------
 
@@ -212,11 +227,19 @@ class QualityLoop:
                     self._cycle()
                 else:
                     self._shed_nothing()
+                    self._resume_all()
             except Exception:
                 log.exception("no decision on quality; nothing is shed until there is one")
                 self._shed_nothing()
 
+    def _hear(self) -> None:
+        for quality in self.all():
+            arrivals = quality.shedders.arrivals()
+            with self._lock:
+                quality.meter.hear(arrivals)
+
     def _cycle(self) -> None:
+        self._hear()
         known = [(quality, quality.meter.needs) for quality in self.all()]
         queries = [(quality, needs) for quality, needs in known if needs is not None]
         self._measure([quality for quality, _ in known])
@@ -265,7 +288,8 @@ class QualityLoop:
         fixed = np.array([each * needs.fixed for _, needs in queries])
         offered = np.array([needs.rate for _, needs in queries])
         waiting = np.array([needs.backlog for _, needs in queries])
-        delivered = np.array([max(q.meter.delivered or 1.0, 0.01) for q, _ in queries])
+        seen = (1.0 if q.meter.delivered is None else q.meter.delivered for q, _ in queries)
+        delivered = np.maximum(np.array(list(seen)), 0.01)
         processed = delivered * (offered + waiting / self.settings.drain_s)
         per_row = np.array([needs.rows / max(needs.rate, 1e-9) for _, needs in queries])
         load = Load(
@@ -290,7 +314,7 @@ class QualityLoop:
                 fresh = time.time() < order.at_s + ORDER_LASTS_S
                 quality.desired = order.accuracy if fresh else max(quality.desired, least)
             rise = min(quality.desired, quality.applied + SLOWLY)
-            quality.applied = rise
+            quality.applied = max(rise, least)
             rows = quality.meter.rows_in(self.settings.batch_every_s * LONGEST)
             quality.shedders.aim(quality.applied, rows, least)
         self._pace(queries, decision)
@@ -300,8 +324,18 @@ class QualityLoop:
             self._on_pause(name)
         for name in decision.resume:
             log.warning("%s goes on: there is CPU for its minimum accuracy again", name)
-            self._queries[name].paused = False
-            self._on_resume(name)
+            self._resume(name)
+
+    def _resume(self, name: str) -> None:
+        self._queries[name].paused = False
+        self._on_resume(name)
+
+    def _resume_all(self) -> None:
+        """Nobody is stopped for want of CPU while nobody looks after it."""
+        for quality in self.all():
+            if quality.paused:
+                self._controller.forget(quality.name)
+                self._resume(quality.name)
 
     def _pace(self, queries: list[Quality], decision: Decision) -> None:
         """Where CPU is scarce, fewer batches: what they cost besides their rows is saved first."""

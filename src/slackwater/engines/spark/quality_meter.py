@@ -1,10 +1,12 @@
 """What a query costs and gets through, from its micro-batches."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from slackwater.engines.spark.observer import (
+    Arrived,
     arrived_rows,
     backlog_rows,
     instant_s,
@@ -12,11 +14,11 @@ from slackwater.engines.spark.observer import (
     working_time,
 )
 from slackwater.engines.spark.shedders import Counted
+from slackwater.metrics.batches import COLD
 from slackwater.metrics.online import BatchCost, Smoothed
 from slackwater.quality.source_rate import SourceRate
 
 REMEMBER_S = 5.0  # over which the delivered accuracy is counted
-COLD = 2  # micro-batches of a query that cost several times as much as all others
 LEAST_ROWS = 100  # of a micro-batch: fewer would cost more than they bring
 FORGETTING = 1.01  # how much longer the shortest batch counts after each
 FIRST_FIXED = 0.5  # of a batch's time, while nothing tells its fixed part
@@ -45,6 +47,8 @@ class QualityMeter:
     def __init__(self, batch_every_s: float = 1.0) -> None:
         self.batch_every_s = batch_every_s
         self.busy_s = 0.0  # of all micro-batches so far
+        self.batches = 0  # with rows
+        self.delivered: float | None = None  # the accuracy of the last seconds, as it was counted
         self._rate = SourceRate()
         self._cost = BatchCost(forget=0.97)
         self._per_row = Smoothed(0.2)
@@ -52,7 +56,7 @@ class QualityMeter:
         self._rows = Smoothed(0.2)
         self._least_s = float("inf")  # of all batches; what was long ago counts less and less
         self._backlog = 0.0
-        self._batches = 0
+        self._seen = 0  # rows, where sources do not tell how many have arrived
         self._counted: deque[tuple[float, Counted]] = deque()
 
     def take(self, progress: dict[str, Any], counted: Counted | None) -> None:
@@ -64,15 +68,26 @@ class QualityMeter:
         told = arrived_rows(progress)
         if told is not None:
             self._rate.update(told.at_s or instant_s(progress["timestamp"]), told.rows)
+        elif counted is not None:  # its sources do not count: what it reads is what has come
+            self._seen += counted.seen
+            self._rate.update(start_s, self._seen)
         self._backlog = backlog_rows(progress) or 0.0
         if counted is not None:
             self._counted.append((start_s, counted))
             while self._counted[0][0] < start_s - REMEMBER_S:
                 self._counted.popleft()
+            seen = sum(each.seen for _, each in self._counted)
+            self.delivered = sum(each.kept for _, each in self._counted) / seen
         rows = counted.kept if counted is not None else int(progress["numInputRows"])
-        self._batches += 1
-        if rows and self._batches > COLD:
+        self.batches += rows > 0
+        if rows and self.batches > COLD:
             self._learn(rows, duration_s)
+
+    def hear(self, arrivals: Iterable[Arrived]) -> None:
+        """What has arrived by now, as the sources tell between micro-batches; old ones again."""
+        for arrived in arrivals:
+            if arrived.at_s is not None:
+                self._rate.update(arrived.at_s, arrived.rows)
 
     def _learn(self, rows: int, duration_s: float) -> None:
         self._cost.update(rows, duration_s)
@@ -86,12 +101,6 @@ class QualityMeter:
         # But no fixed part is longer than a whole batch was.
         self._least_s = min(duration_s, FORGETTING * self._least_s)
         self._per_row.update(max(per_row, (duration - self._least_s) / mean_rows))
-
-    @property
-    def delivered(self) -> float | None:
-        """The accuracy of the last seconds, as it was counted."""
-        seen = sum(counted.seen for _, counted in self._counted)
-        return sum(counted.kept for _, counted in self._counted) / seen if seen else None
 
     @property
     def rate(self) -> float | None:

@@ -1,6 +1,5 @@
 """The shedders of a query, wherever they are: set together, and seen by what they let through."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,9 +8,12 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.announcements import heard, remove
+from slackwater.engines.spark.observer import Arrived, parsed_offset
 from slackwater.engines.spark.plan_tree import java_node, read_plan
 from slackwater.engines.spark.shed_filter import PREFIX, SPARING, set_property
 from slackwater.engines.spark.shed_rows import write_shed_plan
+from slackwater.engines.spark.source_gate import FORMAT as GATE_SOURCE
 from slackwater.quality.rates import EVERYTHING, NO_SHEDDING, KeepRates, ShedPlan, spared_share
 
 
@@ -38,6 +40,7 @@ class Shedders:
     files: tuple[Path, ...] = ()
     properties: tuple[str, ...] = ()
     spares: bool = False  # whether some rows are dropped last
+    others: bool = False  # whether it has sources besides that may count their rows
     plan: ShedPlan = NO_SHEDDING
     share: float = 0.0  # of rows that are spared, as far as is known
 
@@ -70,6 +73,16 @@ class Shedders:
             self.share += 0.2 * (share - self.share)
         return Counted(seen, kept)
 
+    def arrivals(self) -> list[Arrived]:
+        """What sources of ours tell between micro-batches; empty where they are not all such."""
+        return [] if self.others else heard(self.files)
+
+    def close(self) -> None:
+        """Nothing is shed, and nothing is left behind."""
+        self.put(NO_SHEDDING)
+        for path in self.files:
+            remove(path)
+
     def _at_sources(self, progress: dict[str, Any]) -> Iterable[Counted]:
         if not self.files:
             return
@@ -88,19 +101,23 @@ class Shedders:
 def find_shedders(df: DataFrame) -> Shedders:
     """Those in the plan of a query; empty where it has none."""
     plan = df._jdf.queryExecution().analyzed()
-    files, properties, spares = set(), set(), False
+    files, properties, spares, others = set(), set(), False, False
     for node in read_plan(plan).walk():
         if node.name.startswith("Streaming"):
-            path = java_node(plan, node).extraOptions().get("shed")
+            source = java_node(plan, node)
+            path = source.extraOptions().get("shed")
             if path is not None:
                 files.add(Path(str(path)))
-                spares |= java_node(plan, node).extraOptions().get("spare") is not None
+                spares |= source.extraOptions().get("spare") is not None
+            else:
+                others |= node.fields.get("sourceName") != GATE_SOURCE
         elif node.name == "CollectMetrics":
             name = str(node.fields.get("name"))
             if name.startswith(PREFIX) and not name.endswith(".seen"):
                 properties.add(name)
                 spares |= name.startswith(SPARING)
-    return Shedders(df.sparkSession, tuple(sorted(files)), tuple(sorted(properties)), spares)
+    names = tuple(sorted(files)), tuple(sorted(properties))
+    return Shedders(df.sparkSession, *names, spares, others)
 
 
 def refuse_shared(name: str, found: Shedders, others: Iterable[tuple[str, Shedders]]) -> None:
@@ -115,21 +132,12 @@ def refuse_shared(name: str, found: Shedders, others: Iterable[tuple[str, Shedde
 def rates_of(progress: dict[str, Any]) -> KeepRates | None:
     """That a micro-batch was read with, where a source of ours tells."""
     for source in progress.get("sources", []):
-        offset = _parsed(source.get("endOffset"))
+        offset = parsed_offset(source.get("endOffset"))
         if isinstance(offset, dict) and "k" in offset:
             return KeepRates.of_numbers(offset["k"])
     return None
 
 
 def _rows_before(offset: Any) -> float | None:
-    offset = _parsed(offset)
+    offset = parsed_offset(offset)
     return float(offset["n"]) if isinstance(offset, dict) and "n" in offset else None
-
-
-def _parsed(offset: Any) -> Any:
-    if not isinstance(offset, str):
-        return offset
-    try:
-        return json.loads(offset)
-    except ValueError:
-        return None

@@ -16,11 +16,15 @@ from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.between import SegmentReader, read_log, write_log
 from slackwater.engines.spark.logs.errors import DataGone
 from slackwater.engines.spark.logs.segment_log import SegmentOptions
-from slackwater.engines.spark.logs.segments import append, claim, segments, trim
+from slackwater.engines.spark.logs.segments import Segment, append, claim, segments_from, trim
 from tests.engines.spark.reading import read
 
 SCHEMA = StructType([StructField("number", LongType())])
 ARROW = pa.schema([("number", pa.int64())])
+
+
+def segments(folder: Path) -> list[Segment]:
+    return list(segments_from(folder, 0))
 
 
 def fill(folder: Path, sizes: list[int]) -> int:

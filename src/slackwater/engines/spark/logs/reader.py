@@ -1,6 +1,7 @@
 """Plans micro-batches of a log on the driver and reads them on the executors."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.admission import default_limit, row_limit, split_rows
+from slackwater.engines.spark.announcements import announce
 from slackwater.engines.spark.logs.errors import ServerAway, data_gone
 from slackwater.engines.spark.logs.log import Log, Position, Positions, Stream
 from slackwater.engines.spark.logs.offsets import Json, LogOffset, still_held
@@ -36,6 +38,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._outage = Outage(options.server, options.retry_s)
         self._opened: Log | None = None
         self._target: Positions | None = None  # what an available-now run must not pass
+        self._announces = False  # in this process
         self._reported: Json | None = None  # the last answer of reportLatestOffset
 
     def __getstate__(self) -> dict[str, Any]:
@@ -69,6 +72,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         While the server is away the stream stands still. Waiting here would keep a slot of the
         fleet from other queries; only a run that ends when nothing is new has to wait.
         """
+        self._announce()
         rows = row_limit(limit, self._options.knob)
         offset = self._parse(start)
         if self._target is not None:
@@ -95,6 +99,11 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         as_of_us = self._as_of_us(view)
         self._reported = LogOffset(self._count(latest), as_of_us, as_of_us, latest).json()
         return self._reported
+
+    def _announce(self) -> None:
+        if not self._announces and self._options.shed is not None:
+            self._announces = True
+            announce(self._options.shed, copy(self).reportLatestOffset)  # with a log of its own
 
     def _as_of_us(self, view: dict[str, Stream]) -> int:
         """When what is in the streams had arrived: rates are worked out from it."""

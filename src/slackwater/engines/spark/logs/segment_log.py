@@ -15,7 +15,7 @@ from slackwater.core.errors import UsageError
 from slackwater.engines.spark.logs.errors import data_gone
 from slackwater.engines.spark.logs.log import Ints, Position, Rows, Stream
 from slackwater.engines.spark.logs.options import LogOptions
-from slackwater.engines.spark.logs.segments import Segment, segments
+from slackwater.engines.spark.logs.segments import Segment, ends, segments_from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +70,14 @@ class SegmentLog:
     def look(self) -> dict[str, Stream]:
         found: dict[str, Stream] = {}
         for name, folder in self._folders.items():
-            written = segments(folder)
-            ends = (written[0].first, written[-1].last) if written else (0, 0)
-            written_us = written[-1].path.stat().st_mtime_ns // 1000 if written else 0
-            found[name] = SegmentStream(self._mine(ends[0]), self._mine(ends[1]), written_us)
+            written = ends(folder)
+            if written is None:
+                found[name] = SegmentStream(0, 0)
+                continue
+            oldest, newest = written
+            written_us = newest.path.stat().st_mtime_ns // 1000
+            places = self._mine(oldest.first), self._mine(newest.last)
+            found[name] = SegmentStream(*places, written_us)
         return found
 
     def ordinal(self, position: Position) -> int:
@@ -87,7 +91,9 @@ class SegmentLog:
 
     def read(self, name: str, first: Position, last: Position) -> Iterator[Rows]:
         left = int(last) - int(first)
-        for segment in segments(self._folders[name]):
+        for segment in segments_from(self._folders[name], int(first) * self._count + self._number):
+            if not left:
+                return
             low = max(self._mine(segment.first), int(first))
             high = min(self._mine(segment.last), int(last))
             if low < high:

@@ -9,6 +9,8 @@ import json
 import os
 import re
 import time
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,19 +41,25 @@ class Segment:
             return pa.ipc.open_file(file).read_all()
 
 
-def segments(folder: Path) -> list[Segment]:
-    """All of a log, oldest first."""
-    names = (_NAME.fullmatch(name) for name in os.listdir(folder))
-    found = [Segment(folder / m[0], int(m[1]), int(m[2]), int(m[3])) for m in names if m]
-    return sorted(found, key=lambda segment: segment.batch)
+def ends(folder: Path) -> tuple[Segment, Segment] | None:
+    """The oldest and the newest; None of an empty log."""
+    names = _names(folder)
+    return (_segment(folder, names[0]), _segment(folder, names[-1])) if names else None
+
+
+def segments_from(folder: Path, position: int) -> Iterator[Segment]:
+    """From the one on that has the row at a position of the log."""
+    names = _names(folder)
+    place = bisect_right(names, position, key=lambda name: _segment(folder, name).first)
+    return (_segment(folder, name) for name in names[max(place - 1, 0) :])
 
 
 def append(folder: Path, batch: int, rows: pa.Table) -> bool:
     """Write a micro-batch's segment, unless it is there; whether it was written."""
-    written = segments(folder)
-    if rows.num_rows == 0 or (written and batch <= written[-1].batch):
+    written = ends(folder)
+    if rows.num_rows == 0 or (written is not None and batch <= written[1].batch):
         return False
-    first = written[-1].last if written else 0
+    first = written[1].last if written is not None else 0
     draft = folder / f".{batch:09d}.new"
     with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
         writer.write_table(rows)
@@ -63,11 +71,13 @@ def append(folder: Path, batch: int, rows: pa.Table) -> bool:
 
 def trim(folder: Path, keep_s: float) -> int:
     """Remove segments that were written longer ago, but for the newest; how many."""
-    before_s = time.time() - keep_s
-    old = [each for each in segments(folder)[:-1] if each.path.stat().st_mtime < before_s]
-    for segment in old:
-        segment.path.unlink()
-    return len(old)
+    before_s, removed = time.time() - keep_s, 0
+    for name in _names(folder)[:-1]:
+        if (folder / name).stat().st_mtime >= before_s:
+            break
+        (folder / name).unlink()
+        removed += 1
+    return removed
 
 
 def claim(folder: Path, query_id: str) -> None:
@@ -83,6 +93,18 @@ def claim(folder: Path, query_id: str) -> None:
             f"the log {folder} was written from another checkpoint: give the query that "
             "checkpoint again, or write to a new folder"
         )
+
+
+def _names(folder: Path) -> list[str]:
+    """Oldest first: names sort as their numbers. A day's log has tens of thousands."""
+    return sorted(name for name in os.listdir(folder) if name.endswith(".arrow"))
+
+
+def _segment(folder: Path, name: str) -> Segment:
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise UsageError(f"{folder / name} is no segment of a log: remove it")
+    return Segment(folder / name, *(int(number) for number in found.groups()))
 
 
 def _to_disk(path: Path) -> None:

@@ -1,0 +1,105 @@
+"""What threads and processes had before anything was set, also those that were born since.
+
+A thread inherits the nice value of the one that starts it, and a process the control group of its
+parent: what it has when it is first looked at may be ours. So each steered process is remembered
+with what it had, and what is born of it counts as having had the same.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+
+from slackwater.core.threads import Thread, find_thread, threads_of
+from slackwater.enforce.groups import Groups
+from slackwater.enforce.journal import Entry, Journal, thread_entry
+from slackwater.metrics.process_tree import all_processes, descendants, read_stat
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Origins:
+    """Writes them to a journal, and reads them there."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def note_nice(self, thread: Thread) -> None:
+        """Before the nice value of a thread is changed for the first time."""
+        if self._journal.entry_of("nice", thread) is not None:
+            return
+        main = _main_of(thread.pid)
+        process = self._journal.entry_of("process", main) or self._note_process(main)
+        inherited = thread.started >= process["since"]
+        value = process["nice"] if inherited else os.getpriority(os.PRIO_PROCESS, thread.tid)
+        self._journal.record(thread_entry("nice", thread, value=value))
+
+    def note_places(self, groups: Groups, pid: int) -> Thread:
+        """Before a process is nested: where its threads are, and where it belongs as a whole."""
+        main = _main_of(pid)
+        for thread in threads_of(pid):
+            place = groups.place_of(thread)
+            if place is not None and not groups.holds(place):
+                self._journal.record(thread_entry("place", thread, path=place))
+        home = groups.place_of(main)
+        if home is not None and groups.holds(home):
+            parent = self._parent_entry("home", main)
+            home = None if parent is None else parent["path"]
+        if home is not None:
+            self._journal.record(thread_entry("home", main, path=home))
+        return main
+
+    def _note_process(self, main: Thread) -> Entry:
+        parent = self._parent_entry("process", main)
+        if parent is not None and main.started >= parent["since"]:
+            nice, since = parent["nice"], 0  # all of its threads have inherited
+        else:
+            nice = os.getpriority(os.PRIO_PROCESS, main.tid)
+            since = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+        entry = thread_entry("process", main, nice=nice, since=since)
+        self._journal.record(entry)
+        return entry
+
+    def _parent_entry(self, kind: str, main: Thread) -> Entry | None:
+        """Of the nearest process above it that has one."""
+        stat = read_stat(main.pid)
+        while stat is not None and stat.parent > 1:
+            above = find_thread(stat.parent)
+            entry = None if above is None else self._journal.entry_of(kind, above)
+            if entry is not None:
+                return entry
+            stat = read_stat(stat.parent)
+        return None
+
+
+def undo_inherited(main: Thread, entry: Entry) -> None:
+    """Threads that were born since, in the process or in those below it, get what it had."""
+    for thread in _below(main):
+        if thread.started >= entry["since"]:
+            try:
+                if os.getpriority(os.PRIO_PROCESS, thread.tid) != entry["nice"]:
+                    os.setpriority(os.PRIO_PROCESS, thread.tid, entry["nice"])
+            except ProcessLookupError:
+                continue
+
+
+def go_home(groups: Groups, main: Thread, entry: Entry) -> None:
+    """Threads of the process, and of those below it, that are still in groups of ours leave."""
+    for thread in _below(main):
+        place = groups.place_of(thread)
+        if place is not None and groups.holds(place):
+            try:
+                groups.put_back(thread, entry["path"])
+            except ProcessLookupError:
+                continue
+
+
+def _below(main: Thread) -> Iterator[Thread]:
+    for pid in descendants(main.pid, all_processes()):
+        yield from threads_of(pid)
+
+
+def _main_of(pid: int) -> Thread:
+    main = find_thread(pid)
+    if main is None:
+        raise ProcessLookupError
+    return main

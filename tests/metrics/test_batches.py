@@ -1,0 +1,20 @@
+"""What micro-batches show of a query."""
+
+from slackwater.metrics.batches import COLD, Batch, BatchObserver
+
+
+def test_cold_batches_are_forgotten_once_a_warm_one_is_known() -> None:
+    observer = BatchObserver()
+    for number in range(COLD):
+        cold = observer.update(Batch(float(number), 8.0, rows=10 * (number + 1)))
+        assert cold.batch_fixed_s == 8.0, "all that is known"
+    warm = observer.update(Batch(20.0, 0.2, rows=1000))
+    assert (warm.batch_fixed_s, warm.batch_per_row_s) == (0.2, 0.0)
+
+
+def test_batches_without_rows_have_a_cost_of_their_own() -> None:
+    observer = BatchObserver()
+    observer.update(Batch(0.0, 0.3, rows=1000))
+    for duration_s in (2.0, 1.0, 0.1):
+        found = observer.update(Batch(1.0, duration_s, rows=0))
+    assert (found.batch_empty_s, found.batch_fixed_s) == (0.1, 0.3)
