@@ -297,7 +297,11 @@ def test_killing_redis_loses_and_doubles_nothing(
             time.sleep(1.0)  # an outage, not a wait for something
             redis_server.start()
             eventually(lambda before=before: commits(out) > before, limit_s=60)  # type: ignore[misc]
-        eventually(lambda: written(spark, out).total() >= producer.rows, limit_s=120, pause_s=0.5)
+        eventually(
+            lambda: not query.isActive or written(spark, out).total() >= producer.rows,
+            limit_s=120,
+            pause_s=0.5,
+        )
         assert query.exception() is None
         assert query.isActive
     finally:
