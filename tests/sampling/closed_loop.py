@@ -16,26 +16,32 @@ from slackwater.traffic import Reach, Timeline, Traffic
 Floats = NDArray[np.float64]
 Values = Callable[[NDArray[np.int64]], Floats]  # of events by their number
 
+_DRAWN = np.random.default_rng(7).integers(0, 1 << 40, 1 << 20)
+
 
 @dataclass
 class Outcome:
-    """What came out, one entry for a window."""
+    """What came out, one entry for a window; of estimates and truths, an array of its groups."""
 
     waits_s: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     estimates: dict[str, list[Estimate]] = field(default_factory=dict)
-    truths: dict[str, list[float]] = field(default_factory=dict)
+    truths: dict[str, list[Floats]] = field(default_factory=dict)
 
     def errors(self, aggregate: str) -> Floats:
-        pairs = zip(self.estimates[aggregate], self.truths[aggregate], strict=True)
-        return np.array([abs(e.value[0] - truth) / abs(truth) for e, truth in pairs])
+        truth = np.concatenate(self.truths[aggregate])
+        return np.abs(self._column(aggregate, "value") - truth) / np.abs(truth)
 
     def covered(self, aggregate: str) -> Floats:
-        pairs = zip(self.estimates[aggregate], self.truths[aggregate], strict=True)
-        return np.array([e.low[0] - 1e-9 <= truth <= e.high[0] + 1e-9 for e, truth in pairs])
+        truth = np.concatenate(self.truths[aggregate])
+        low, high = (self._column(aggregate, end) for end in ("low", "high"))
+        return (low - 1e-9 <= truth) & (truth <= high + 1e-9)
 
     def bounded(self, aggregate: str) -> Floats:
-        return np.array([bool(e.bounded[0]) for e in self.estimates[aggregate]])
+        return self._column(aggregate, "bounded")
+
+    def _column(self, aggregate: str, name: str) -> Floats:
+        return np.concatenate([getattr(e, name) for e in self.estimates[aggregate]])
 
 
 def run(
@@ -49,28 +55,33 @@ def run(
     batch_s: float = 0.5,
     aggregates: tuple[str, ...] = ("count", "sum", "mean"),
     promise: Promise | None = None,
+    groups: int = 1,
 ) -> Outcome:
-    """Batches every ``batch_s`` seconds of virtual time, tumbling windows, one group."""
+    """Batches every ``batch_s`` seconds of virtual time, tumbling windows."""
     promise = promise or Promise()
     grid = Grid(round(size_s * 1e6), round(size_s * 1e6))
-    loop = _Loop(traffic.timeline(), values, grid, sampling.load(sampler), promise, aggregates)
+    chosen = sampling.load(sampler)
+    loop = _Loop(traffic.timeline(), values, grid, chosen, promise, aggregates, groups)
     while len(loop.waits_s) < windows + warm_up:
         loop.batch(round(batch_s * 1e6))
     return loop.outcome(warm_up)
 
 
 class _Loop:
-    def __init__(self, timeline: Timeline, values: Values, grid: Grid, sampler, promise, wanted):
+    def __init__(
+        self, timeline: Timeline, values: Values, grid: Grid, sampler, promise, wanted, groups
+    ):
         self.timeline, self.values, self.grid = timeline, values, grid
         self.sampler, self.promise, self.wanted = sampler, promise, wanted
+        self.groups = groups
         self.monitor = Monitor()
         self.plan = sampler.plan(self.monitor, promise, grid)
         self.now_us = timeline.start_us + 1
         self.ledger = Ledger.begin(self.plan, self.now_us)
         self.reach = Reach(self.now_us, self.ledger.ceiling_us)
-        self.open: dict[int, list[tuple[Floats, Floats, Floats, Floats]]] = {}
+        self.open: dict[int, list[tuple[Floats, ...]]] = {}
         self.waits_s: list[float] = []
-        self.found: list[tuple[float, dict[str, Estimate], dict[str, float]]] = []
+        self.found: list[tuple[float, dict[str, Estimate], dict[str, Floats]]] = []
 
     def batch(self, length_us: int) -> None:
         self.now_us += length_us
@@ -91,7 +102,8 @@ class _Loop:
         weights, doubts = weighed.weights[kept, 0], weighed.doubts[kept, 0]
         for end in np.unique(ends).tolist():
             mine = (ends == end) & (weights > 0)
-            part = (values[mine], weights[mine], doubts[mine], weighed.rates[kept][mine])
+            group = group_of(rows.index[kept][mine], self.groups)
+            part = (values[mine], weights[mine], doubts[mine], weighed.rates[kept][mine], group)
             self.open.setdefault(end, []).append(part)
         for end in range(closing_us, self.ledger.ceiling_us, self.grid.slide_us):
             if end in self.open:
@@ -99,13 +111,17 @@ class _Loop:
 
     def close(self, end: int) -> None:
         wait_s = self.ledger.plan_of(end).wait_us / 1e6
-        v, w, d, rate = (np.concatenate(c) for c in zip(*self.open.pop(end), strict=True))
+        v, w, d, rate, group = (np.concatenate(c) for c in zip(*self.open.pop(end), strict=True))
         more = w * (w - 1)
-        one = [np.array([float(x)]) for x in (len(w), w.sum(), more.sum(), (w * d).sum())]
-        weights = Weights(*one)
-        sums = [(w * v).sum(), (w * v * v).sum(), (more * v).sum(), (more * v * v).sum()]
-        sums += [(w * d * v).sum(), np.abs(v).max()]
-        moments = Moments(*(np.array([float(x)]) for x in sums))
+
+        def by_group(terms: Floats) -> Floats:
+            return np.bincount(group, weights=terms, minlength=self.groups)
+
+        weights = Weights(*(by_group(x) for x in (np.ones_like(w), w, more, w * d)))
+        largest = np.zeros(self.groups)
+        np.maximum.at(largest, group, np.abs(v))
+        sums = [by_group(x) for x in (w * v, w * v * v, more * v, more * v * v, w * d * v)]
+        moments = Moments(*sums, largest)
         found = {}
         if "count" in self.wanted:
             found["count"] = estimates.count(weights, self.promise)
@@ -115,15 +131,19 @@ class _Loop:
             found["mean"] = estimates.mean(weights, moments, self.promise)
         if "quantile" in self.wanted:
             found["quantile"] = estimates.quantile(0.9, [v], [w], self.promise)
-        room = min(float(estimate.room[0]) for estimate in found.values())
+        room = min(float(estimate.room.min()) for estimate in found.values())
         self.monitor.close_window(room, float(w.sum()))
         self.plan = self.sampler.plan(self.monitor, self.promise, self.grid)
         self.waits_s.append(wait_s)
         first = self.timeline.happened(end - self.grid.size_us - 1)
-        everything = self.values(np.arange(first, self.timeline.happened(end - 1)))
-        truth = {"count": float(len(everything)), "sum": float(everything.sum())}
-        truth["mean"] = float(everything.mean())
-        truth["quantile"] = float(np.quantile(everything, 0.9, method="inverted_cdf"))
+        numbers = np.arange(first, self.timeline.happened(end - 1))
+        everything, group = self.values(numbers), group_of(numbers, self.groups)
+        count = np.bincount(group, minlength=self.groups).astype(float)
+        total = np.bincount(group, weights=everything, minlength=self.groups)
+        truth = {"count": count, "sum": total, "mean": total / count}
+        if self.groups == 1:
+            quantile = np.quantile(everything, 0.9, method="inverted_cdf")
+            truth["quantile"] = np.array([quantile])
         low, high = self.ledger.plan_of(end).usual
         usual = low <= w.sum() <= high
         found = {name: replace(e, bounded=e.bounded & usual) for name, e in found.items()}
@@ -137,3 +157,8 @@ class _Loop:
                 outcome.estimates.setdefault(name, []).append(estimate)
                 outcome.truths.setdefault(name, []).append(truth[name])
         return outcome
+
+
+def group_of(numbers: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """The group of each event, at random and always the same."""
+    return _DRAWN[numbers % len(_DRAWN)] % groups

@@ -50,6 +50,20 @@ def test_counts_are_covered(rows: int, share: float) -> None:
     assert coverage(found, rows) >= 0.935
 
 
+@pytest.mark.parametrize("rows", [12, 30, 55, 120])
+@pytest.mark.parametrize("share", [0.85, 0.95, 0.98, 0.995])
+def test_bounded_counts_are_within_the_error(rows: int, share: float) -> None:
+    """Of the truth, wherever in its interval that is; and hardly off on average."""
+    kept, w = draws(np.ones(rows), np.full(rows, share), seed=rows)
+    found = estimates.count(weights_of(kept, w), PROMISE)
+    for end in (found.low, found.high):
+        assert (np.abs(found.value - end) <= 0.05 * end + 1e-6)[found.bounded].all()
+    within = np.abs(found.value - rows) <= 0.05 * rows + 1e-9
+    if found.bounded.mean() > 0.5:
+        assert within[found.bounded].mean() >= 0.945
+    assert abs(found.value.mean() / rows - 1) < 0.03
+
+
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize(("rows", "share"), [(100, 0.5), (400, 0.3), (2000, 0.1), (300, 0.97)])
 def test_sums_and_means_are_covered(population: str, rows: int, share: float) -> None:

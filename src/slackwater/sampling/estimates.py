@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import nbdtr
 
 from slackwater.sampling.needs import (
+    FEW_MISSING,
     FEW_ROWS,
+    MOST_MISSING,
+    few_missing,
+    fits,
     room_for,
     room_for_all,
     room_for_count,
@@ -26,8 +29,6 @@ from slackwater.sampling.promise import Promise
 
 Floats = NDArray[np.float64]
 
-_FEW_MISSING = 20.0  # expected missing rows up to which their number is no normal variable
-_MOST_MISSING = 80  # looked at for those
 _TOP_SHARE = 0.25  # of the squares in one row: the largest rows rule, and some may not be seen
 
 
@@ -72,7 +73,7 @@ class Estimate:
 def _estimate(
     value: Floats, low: Floats, high: Floats, room: Floats, weights: Weights, promise: Promise
 ) -> Estimate:
-    is_normal = weights.missing >= _FEW_MISSING
+    is_normal = weights.missing >= FEW_MISSING
     # Intervals come from the sample as well: those that happen to be narrow are not to be trusted
     # more, so those of a small sample are made wider.
     margin = np.where(is_normal, 1 + 1 / np.sqrt(np.maximum(weights.rows, 1)), 1.0)
@@ -86,17 +87,21 @@ def _estimate(
 
 
 def count(weights: Weights, promise: Promise) -> Estimate:
-    """How many rows there are."""
+    """How many rows there are.
+
+    Where few are missing, intervals are lopsided. The value is then moved, by as little as it
+    takes, to where it is within the promised error of all that its interval holds.
+    """
     low, high = missing_rows(weights, promise)
     doubt = promise.z * weights.doubt
-    return _estimate(
-        weights.weight,
-        weights.rows + np.maximum(low - doubt, 0.0),
-        weights.rows + high + doubt,
-        room_for_count(weights.weight, promise),
-        weights,
-        promise,
+    room = room_for_count(weights.weight, promise)
+    least, most = weights.rows + np.maximum(low - doubt, 0.0), weights.rows + high + doubt
+    found = _estimate(weights.weight, least, most, room, weights, promise)
+    bounded = fits(found.low, found.high, promise)
+    nearest = np.clip(
+        found.value, found.high * (1 - promise.error), found.low * (1 + promise.error)
     )
+    return replace(found, value=np.where(bounded, nearest, found.value), bounded=bounded)
 
 
 def total(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
@@ -172,25 +177,17 @@ def quantile(
 
 
 def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
-    """The least and the most rows that may be missing.
-
-    With n rows kept, each with probability p, the most others are so many that n or fewer kept
-    would be improbable: negative binomial, with n + 1. A few missing rows are counted from zero on:
-    nothing says that any is missing.
-    """
+    """The least and the most rows that may be missing."""
     half = promise.z * np.sqrt(weights.spread)
     low, high = np.maximum(weights.missing - half, 0.0), weights.missing + half
-    few = np.flatnonzero((weights.missing < _FEW_MISSING) & (weights.missing > 0))
+    few = np.flatnonzero((weights.missing < FEW_MISSING) & (weights.missing > 0))
     if len(few):
         missing, spread = weights.missing[few], weights.spread[few]
         # As if of the rows that can be missing, all were kept with one probability.
         kept = np.clip(missing / np.maximum(spread, missing), 1e-6, 1 - 1e-6)
         alike = np.maximum(missing * kept / (1 - kept), 0.0)
-        numbers = np.arange(_MOST_MISSING)
-        below = nbdtr(numbers[None, :], np.rint(alike)[:, None].astype(int) + 1, kept[:, None])
-        reached = below >= promise.confidence
-        high[few] = np.where(reached.any(axis=1), reached.argmax(axis=1), high[few])
-        low[few] = 0.0
+        low[few], most = few_missing(alike, kept, promise)
+        high[few] = np.where(most < MOST_MISSING, most, high[few])
     return low, high
 
 
@@ -217,7 +214,7 @@ def _rank_error(level: float, weights: Floats, promise: Promise) -> float:
 def _not_below(half: Floats, weights: Weights, largest: Floats, promise: Promise) -> Floats:
     """Where few rows are missing, one of them may be as large as the largest that was seen."""
     _, most = missing_rows(weights, promise)
-    return np.where(weights.missing < _FEW_MISSING / 4, np.maximum(half, most * largest), half)
+    return np.where(weights.missing < FEW_MISSING / 4, np.maximum(half, most * largest), half)
 
 
 def _trusted(estimate: Estimate, weights: Weights, moments: Moments, promise: Promise) -> Estimate:

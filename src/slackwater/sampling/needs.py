@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
+from scipy.special import nbdtr
 
 from slackwater.sampling.promise import Promise
 
@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 MOST_ROOM = 1e3  # a sample of a thousandth; more is no use
 LEAST_ROOM = 1e-9  # all rows
 FEW_ROWS = 30  # a sample below this is no ground for a normal interval
+FEW_MISSING = 20.0  # expected missing rows up to which their number is no normal variable
+MOST_MISSING = 80  # looked at for those
+_LATE_PART = 0.2  # of a window, in which rows are late
 _EXACT_ROWS = 1200  # counts up to this size are looked up, larger ones are normal enough
 
 
@@ -49,36 +52,66 @@ def room_for_all(rows: Floats, promise: Promise) -> Floats:
 
 
 def room_for_count(rows: Floats, promise: Promise) -> Floats:
-    """Of a count: exact for small ones, which are anything but normal.
+    """Of a count: with this room its interval is just short enough.
 
-    >>> few = room_for_count(np.array([10.0]), Promise(error=0.05))
-    >>> float((1 / (1 + few))[0].round(3))  # no row of ten may be missing: 0.95 ** 0.1
-    0.995
+    >>> rows = np.array([9.0, 12.0])  # 9 and 10 are more than twice 5 % apart, 12 and 13 are not
+    >>> (1 / (1 + room_for_count(rows, Promise(error=0.05)))).round(3).tolist()
+    [0.997, 0.987]
     """
     normal = room_for(np.ones_like(rows), rows, promise)
     sizes, rooms = _count_table(promise)
-    # An interval must allow for one row more than there are.
-    exact = np.minimum(np.interp(rows, sizes, rooms), np.interp(rows + 1, sizes, rooms))
-    return np.where(rows <= sizes[-1], exact, normal)
+    return np.where(rows <= sizes[-1], np.interp(rows, sizes, rooms), normal)
+
+
+def fits(low: Floats, high: Floats, promise: Promise) -> NDArray[np.bool_]:
+    """Whether some value is within the promised error of all that an interval holds."""
+    return np.asarray(high * (1 - promise.error) <= low * (1 + promise.error) + 1e-9)
+
+
+def few_missing(kept: Floats, share: Floats, promise: Promise) -> tuple[Floats, Floats]:
+    """Between which numbers of missing rows the true one lies, if ``kept`` were kept.
+
+    With n rows kept, each with probability p, the most others are so many that n or fewer kept
+    would be improbable: negative binomial, with n + 1; the fewest likewise, with n. Few are counted
+    from zero on, more have an end on either side, whichever is the shorter interval.
+    """
+    delta = 1 - promise.confidence
+    numbers = np.arange(MOST_MISSING)[None, :]
+    kept, share = np.rint(kept)[:, None].astype(int), share[:, None]
+    up_to = nbdtr(numbers, kept + 1, share)
+    less_than = np.roll(nbdtr(numbers, np.maximum(kept, 1), share), 1, axis=1)
+    less_than[:, 0] = 0.0
+    low = (less_than <= delta / 2).sum(axis=1) - 1
+    used = np.take_along_axis(less_than, low[:, None], axis=1)[:, 0]
+    alone, high = (
+        (up_to < (promise.confidence + part)[:, None]).sum(axis=1)
+        for part in (np.zeros(len(low)), used)
+    )
+    from_zero = alone <= high - low
+    return np.where(from_zero, 0, low) * 1.0, np.where(from_zero, alone, high) * 1.0
 
 
 @lru_cache(maxsize=16)
 def _count_table(promise: Promise) -> tuple[Floats, Floats]:
-    """Room by the number of rows, such that every smaller room would do as well."""
+    """The largest room by the number of rows.
+
+    Where few are missing, they are late ones, all next to the window's end: a fifth of the rows
+    uses up the room, and of some groups more rows than usual are in that fifth.
+    """
     sizes = np.unique(np.rint(np.geomspace(1, _EXACT_ROWS, 120)))
-    rooms = np.geomspace(1e-6, 10.0, 500)
-    shares = 1 / (1 + rooms)
-    low = np.ceil(np.outer(sizes * (1 - promise.error), shares) - 1e-9)
-    high = np.minimum(
-        np.floor(np.outer(sizes * (1 + promise.error), shares) + 1e-9), sizes[:, None]
-    )
-    within = _below(high, sizes, shares) - _below(low - 1, sizes, shares)
-    broken = within < promise.confidence
-    first = np.where(broken.any(axis=1), broken.argmax(axis=1), len(rooms))
-    return sizes, np.where(first > 0, rooms[np.maximum(first - 1, 0)], LEAST_ROOM)
-
-
-def _below(most: Floats, sizes: Floats, shares: Floats) -> Floats:
-    """Probability of at most so many rows of a window of each size, kept with each share."""
-    inside = bdtr(np.maximum(most, 0.0), sizes[:, None].astype(int), shares[None, :])
-    return np.where(most < 0, 0.0, np.nan_to_num(inside, nan=1.0))
+    rooms = np.geomspace(1e-5, 10.0, 400)
+    share = 1 / (1 + rooms / _LATE_PART)
+    found = []
+    for size in sizes:
+        late = _LATE_PART * size * share
+        many = late + np.sqrt(late)
+        low, high = few_missing(many, share, promise)
+        others = (1 - _LATE_PART) * size
+        enough = fits(others + late + low, others + late + high, promise)
+        few = many * (1 / share - 1) < FEW_MISSING
+        normal = room_for(np.ones(1), np.array([size]), promise)[0]
+        enough = np.where(few, enough, rooms <= normal)
+        broken = ~enough
+        first = int(broken.argmax()) if broken.any() else len(rooms)
+        found.append(rooms[first - 1] if first else LEAST_ROOM)
+    return sizes, np.array(found)
