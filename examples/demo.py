@@ -50,7 +50,7 @@ def watch(console: Console, fleet: Fleet, measurement: Measurement) -> tuple[Any
         while worker.is_alive():
             worker.join(timeout=0.5)
             status = fleet.status()
-            if all(query.phase != "stopped" for query in status.queries):
+            if all(query.state != "stopped" for query in status.queries):
                 live.update(status.table())
             with contextlib.suppress(SlackwaterError):  # the controller has ended
                 decisions = fleet.explain(last=5) or decisions

@@ -154,6 +154,16 @@ def test_nobody_to_explain(tmp_path: Path) -> None:
     assert_one_line(done, "no fleet named 'mine' is running; these are: other")
 
 
+def test_workers_of_one_fleet_are_named(tmp_path: Path) -> None:
+    assert_one_line(slackwater(tmp_path, "explain"), "no fleet is running")
+    with socket.socket(socket.AF_UNIX) as left, socket.socket(socket.AF_UNIX) as right:
+        for name, worker in (("ads.left", left), ("ads.right", right)):
+            worker.bind(str(tmp_path / "slackwater" / f"{name}.sock"))
+        for arguments in ((), ("--fleet", "ads")):
+            done = slackwater(tmp_path, "explain", *arguments)
+            assert_one_line(done, "several workers: ads.left, ads.right; name one with --fleet")
+
+
 def test_the_version(tmp_path: Path) -> None:
     assert slackwater(tmp_path, "--version").stdout.startswith("slackwater 0.")
 

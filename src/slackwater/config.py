@@ -1,14 +1,13 @@
 """``fleet.toml``: what runs, and under which policy."""
 
-import tomllib
-from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from slackwater.core.errors import UsageError
+from slackwater.core.toml_files import load_toml
 
 FILE_NAME = "fleet.toml"
 
@@ -118,14 +117,7 @@ def find(path: Path | None, start: Path) -> Path:
 
 def load(path: Path) -> FleetFile:
     """Read and check; what is wrong is told in one line."""
-    try:
-        raw = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not valid TOML: {error}") from None
-    try:
-        fleet = FleetFile.model_validate(raw)
-    except ValidationError as error:
-        raise UsageError(f"{path}: {_explain(error)}") from None
+    fleet = load_toml(path, FleetFile)
     if not fleet.queries:
         raise UsageError(f"{path}: no queries; add a section [queries.NAME]")
     _refuse_circles(path, fleet)
@@ -140,30 +132,3 @@ def _refuse_circles(path: Path, fleet: FleetFile) -> None:
         TopologicalSorter(reads).prepare()
     except CycleError as error:
         raise UsageError(f"{path}: queries read each other: {', '.join(error.args[1])}") from None
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        key = str(first["loc"][-1])
-        known = _keys_at(first["loc"][:-1])
-        near = get_close_matches(key, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
-        return f"unknown key '{where}'; {hint}"
-    if first["type"] == "missing":
-        return f"'{where}' is missing"
-    return f"'{where}': {first['msg']}"
-
-
-def _keys_at(location: tuple[str | int, ...]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {
-        "spark": SparkSection,
-        "quality": QualitySection,
-        "queries": QuerySection,
-        "workers": WorkerSection,
-    }
-    section = sections.get(str(location[0]), FleetFile) if location else FleetFile
-    if location and location[-1] == "approximate":
-        section = ApproximateSection
-    return list(section.model_fields)

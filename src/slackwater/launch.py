@@ -290,8 +290,8 @@ def _show(fleet: Fleet, console: Console, stop: threading.Event, seconds: float 
 
 def _line(fleet: Fleet) -> str:
     status = fleet.status()
-    phases = [query.phase for query in status.queries]
-    counts = ", ".join(f"{phases.count(phase)} {phase}" for phase in sorted(set(phases)))
+    states = [query.state for query in status.queries]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     batches = sum(query.batches for query in status.queries)
     return (
         f"{time.strftime('%H:%M:%S')} {counts}; {batches} batches; controller {status.controller}"

@@ -58,12 +58,20 @@ def explain(
 
 @running.command()
 def status(fleet: FleetName = None, json_file: JsonFile = None) -> None:
-    """Show every query of a running fleet once: its state, slack, last latency and lag."""
+    """Show every query of a running fleet once: its state, slack, last latency and lag.
+
+    Of a `slackwater fleet` all workers are shown.
+    """
     from slackwater.dashboard.command import look
     from slackwater.dashboard.table import status_table
 
-    found = look(_socket(fleet))
-    console.print(status_table(found["fleets"][0], found["queries"]))
+    found = look(_sockets(fleet))
+    for each in found["fleets"]:
+        if each["state"] == "silent":
+            write_line(f"fleet {each['name']} does not answer: {each['error']}")
+            continue
+        mine = [query for query in found["queries"] if query["fleet"] == each["name"]]
+        console.print(status_table(each, mine))
     write_json(json_file, found)
 
 
@@ -138,30 +146,48 @@ def dashboard(
 @running.command()
 def off(fleet: FleetName = None) -> None:
     """Open all gates of a running fleet: its queries go on as plain Spark."""
-    wire.ask(_socket(fleet), "control", action="off")
+    _tell(fleet, "off")
     console.print("off: all gates are open")
 
 
 @running.command()
 def on(fleet: FleetName = None) -> None:
     """Hold the queries of a running fleet again."""
-    wire.ask(_socket(fleet), "control", action="on")
+    _tell(fleet, "on")
     console.print("on: queries are held")
 
 
+def _tell(fleet: str | None, action: str) -> None:
+    for socket in _sockets(fleet):
+        wire.ask(socket, "control", action=action)
+
+
 def _socket(fleet: str | None) -> Path:
+    """Of the one fleet that is meant."""
+    found = _sockets(fleet)
+    if len(found) > 1:
+        names = ", ".join(path.stem for path in found)
+        raise UsageError(f"this fleet has several workers: {names}; name one with --fleet")
+    return found[0]
+
+
+def _sockets(fleet: str | None) -> list[Path]:
+    """Of the fleet that is meant, or of its workers, each of which is a fleet of its own."""
     running = wire.sockets()
     names = ", ".join(path.stem for path in running)
     if not running:
         raise UsageError("no fleet is running; start one with `slackwater run`")
     fleet = fleet or _named_here()
-    if fleet is not None:
-        if wire.socket_path(fleet) not in running:
-            raise UsageError(f"no fleet named {fleet!r} is running; these are: {names}")
-        return wire.socket_path(fleet)
-    if len(running) > 1:
-        raise UsageError(f"running fleets: {names}; name one with --fleet")
-    return running[0]
+    if fleet is None:
+        if len({path.stem.partition(".")[0] for path in running}) > 1:
+            raise UsageError(f"running fleets: {names}; name one with --fleet")
+        return running
+    if wire.socket_path(fleet) in running:
+        return [wire.socket_path(fleet)]
+    workers = [path for path in running if path.stem.startswith(f"{fleet}.")]
+    if not workers:
+        raise UsageError(f"no fleet named {fleet!r} is running; these are: {names}")
+    return workers
 
 
 def _named_here() -> str | None:

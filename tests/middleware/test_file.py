@@ -18,8 +18,9 @@ POLICY = '[policies.p]\npolicy = "random-order"\n'
     [
         ("x = ", "not valid TOML"),
         ("", "no engines"),
+        ("[engines.e]\npid = 1", "'engines.e.driver' is missing"),
         (ENGINE, "no policies"),
-        (ENGINE + POLICY + "perod = 2", "'policies.p.perod'"),
+        (ENGINE + POLICY + "perod = 2", "unknown key 'policies.p.perod'; did you mean 'period'?"),
         (ENGINE + POLICY + "period = 0", "'policies.p.period'"),
         (ENGINE + POLICY + 'engines = ["f"]', "no engine named 'f'; these are: e"),
         (ENGINE + POLICY + 'queries = "("', "not a regular expression"),

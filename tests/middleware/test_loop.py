@@ -110,6 +110,17 @@ def test_each_policy_has_its_period_and_its_scope(tmp_path: Path) -> None:
         running.close()
 
 
+def test_a_priority_for_nobody_is_said_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    with busy_process(2) as busy:
+        script(busy, a1=0, b1=0)
+        running = middleware(tmp_path, said, {"fixed": {"priorities": {"a": 1, "bee": 2}}})
+        running.step(1.0)
+        running.step(2.0)
+        running.close()
+    assert said == ["fixed: no operator named bee; these are: a, b"]
+
+
 def test_a_policy_switches_by_condition_and_by_hand(tmp_path: Path) -> None:
     with busy_process(2) as busy:
         script(busy, a1=1, a2=5)

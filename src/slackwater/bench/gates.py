@@ -175,7 +175,7 @@ def _memory(spark: SparkSession, kind: str, queries: int) -> dict[str, float]:
             time.sleep(0.5)
         status = fleet.status().queries
         result = {
-            "queries_started": float(sum(q.phase not in ("failed", "stopped") for q in status)),
+            "queries_started": float(sum(q.state not in ("failed", "stopped") for q in status)),
             "queries_with_batches": float(sum(q.batches >= 2 for q in status)),
             "restarts": float(sum(q.restarts for q in status)),
             "start_s": started_s,

@@ -43,15 +43,15 @@ def open_dashboard(fleets: Sequence[str], port: int) -> Dashboard:
     return listen(watch, port, read_token(token_path()))
 
 
-def look(socket: Path) -> dict[str, Any]:
-    """One look at one fleet, as ``/status`` has it."""
-    watch = Watch(lambda: [socket], expected=True)
+def look(sockets: list[Path]) -> dict[str, Any]:
+    """One look at these fleets, as ``/status`` has it."""
+    watch = Watch(lambda: sockets, expected=True)
     try:
         found = watch.now().status
     finally:
         watch.close()
-    if not found["queries"] and found["fleets"][0]["state"] == "silent":
-        raise SlackwaterError(f"no controller answers at {socket}")
+    if all(fleet["state"] == "silent" for fleet in found["fleets"]):
+        raise SlackwaterError(f"no controller answers at {', '.join(map(str, sockets))}")
     return found
 
 

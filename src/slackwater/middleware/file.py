@@ -1,13 +1,13 @@
 """The file: engines, and policies with their periods, scopes and translators."""
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from slackwater.core.errors import UsageError
+from slackwater.core.toml_files import load_toml
 
 
 class EngineSection(BaseModel):
@@ -55,17 +55,7 @@ class MiddlewareFile(BaseModel):
 
 def load(path: Path) -> MiddlewareFile:
     """Read and check; what is wrong is told in one line."""
-    try:
-        raw = tomllib.loads(path.read_text())
-        file = MiddlewareFile.model_validate(raw)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not valid TOML: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: '{where}': {first['msg']}") from None
+    file = load_toml(path, MiddlewareFile)
     try:
         _check(file)
     except UsageError as error:

@@ -133,6 +133,9 @@ class Middleware:
         return 0 if self.dry_run else self.hand.apply(task.name, settings)
 
     def _plan(self, task: Task, present: Sequence[Engine], now_s: float) -> list[Setting]:
+        unknown = task.unknown_operators(present)
+        if unknown is not None:
+            self._once(unknown)
         task.active = task.wants_to_act(present)
         settings = task.plan(present, now_s) if task.active else []
         return self._allowed(task, present, settings) if settings else []

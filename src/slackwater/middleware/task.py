@@ -17,6 +17,8 @@ from slackwater.policies import Policy
 AGES = frozenset({"head-age", "head-wait"})
 MEANS = frozenset({"cost", "selectivity", "path-cost", "path-selectivity", "highest-rate"})
 
+NAMES_SHOWN = 10
+
 
 class Task:
     """Decides for its part of the engines.
@@ -88,6 +90,16 @@ class Task:
                 if operator.name in priorities
             ]
         return self.translator.plan(ranked, scale)
+
+    def unknown_operators(self, engines: Sequence[Engine]) -> str | None:
+        """Names in its ``priorities`` that none of the operators in its scope has, in a line."""
+        operators = [operator for engine in engines for operator in self._scope(engine)]
+        known = sorted({name for each in operators for name in each.logical or (each.name,)})
+        unknown = [name for name in self.section.priorities if name not in known]
+        if not unknown or not known:  # an engine may have nothing to show yet
+            return None
+        shown = ", ".join(known[:NAMES_SHOWN]) + (", …" if len(known) > NAMES_SHOWN else "")
+        return f"{self.name}: no operator named {', '.join(unknown)}; these are: {shown}"
 
     def _scope(self, engine: Engine, helpers: bool = False) -> list[Operator]:
         if engine.reading is None:

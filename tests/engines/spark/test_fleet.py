@@ -169,21 +169,21 @@ def test_a_query_starts_held_and_off_lets_it_go(
 ) -> None:
     fleet = make_fleet(NEVER, max_wait=600)
     query = fleet.start(rate(spark).writeStream.format("noop"), name="held")
-    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    eventually(lambda: fleet.status().queries[0].state == "held")
     assert batches(query) == -1  # not even its first micro-batch
     fleet.off()
     eventually(lambda: batches(query) >= 2)
     fleet.on()
-    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    eventually(lambda: fleet.status().queries[0].state == "held")
 
 
 def test_a_held_query_stops_at_once(spark: SparkSession, make_fleet: Callable[..., Fleet]) -> None:
     fleet = make_fleet(NEVER, max_wait=600)
     query = fleet.start(rate(spark).writeStream.format("noop"), name="held")
-    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    eventually(lambda: fleet.status().queries[0].state == "held")
     query.stop()  # would hang until the test's time limit if the gate did not let go
     assert query.exception() is None
-    eventually(lambda: fleet.status().queries[0].phase == "stopped")
+    eventually(lambda: fleet.status().queries[0].state == "stopped")
 
 
 def test_no_trigger_waits_longer_than_its_maximum(
@@ -202,7 +202,7 @@ def test_running_queries_are_taken_over_and_given_back(
     eventually(lambda: batches(query) >= 1)
     fleet = make_fleet(NEVER, max_wait=600)
     fleet.hold(query)
-    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    eventually(lambda: fleet.status().queries[0].state == "held")
     held_at = batches(query)
     fleet.release("adopted")
     eventually(lambda: batches(query) > held_at)
@@ -240,7 +240,7 @@ def test_a_hanging_controller_does_not_hold_queries(
     clock = fleet.start(rate(spark).writeStream.format("noop"), name="clock")
     gated = fleet.gate(rate(spark), "source")
     source = fleet.start(gated.writeStream.format("noop"), name="source")
-    eventually(lambda: {q.phase for q in fleet.status().queries} == {"waiting"}, limit_s=60)
+    eventually(lambda: {q.state for q in fleet.status().queries} == {"held"}, limit_s=60)
     assert fleet.controller_pid is not None
     os.kill(fleet.controller_pid, signal.SIGSTOP)
     try:
@@ -248,7 +248,7 @@ def test_a_hanging_controller_does_not_hold_queries(
         assert "off" in fleet.status().controller
     finally:
         os.kill(fleet.controller_pid, signal.SIGCONT)
-    eventually(lambda: {q.phase for q in fleet.status().queries} == {"waiting"}, limit_s=60)
+    eventually(lambda: {q.state for q in fleet.status().queries} == {"held"}, limit_s=60)
 
 
 def test_a_killed_controller_comes_back(
@@ -256,11 +256,11 @@ def test_a_killed_controller_comes_back(
 ) -> None:
     fleet = make_fleet(NEVER, max_wait=600)
     query = fleet.start(rate(spark).writeStream.format("noop"), name="q")
-    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    eventually(lambda: fleet.status().queries[0].state == "held")
     assert fleet.controller_pid is not None
     os.kill(fleet.controller_pid, signal.SIGKILL)
     eventually(lambda: batches(query) >= 0)  # open while nobody controls
-    eventually(lambda: fleet.status().queries[0].phase == "waiting")
+    eventually(lambda: fleet.status().queries[0].state == "held")
 
 
 def gate_processes() -> list[psutil.Process]:
@@ -285,11 +285,11 @@ def test_a_killed_gate_process_brings_its_query_back(
     writer = frame.writeStream.format("parquet").option("path", str(tmp_path / "out"))
     writer = writer.option("checkpointLocation", str(tmp_path / "c")).outputMode("append")
     fleet.start(writer, name="phoenix")
-    eventually(lambda: fleet.status().queries[0].phase == "waiting", limit_s=60)
+    eventually(lambda: fleet.status().queries[0].state == "held", limit_s=60)
     for process in gate_processes():
         process.kill()
     eventually(lambda: fleet.status().queries[0].restarts == 1, limit_s=60)
-    eventually(lambda: fleet.status().queries[0].phase == "waiting", limit_s=60)
+    eventually(lambda: fleet.status().queries[0].state == "held", limit_s=60)
     fleet.off()
     fleet.queries["phoenix"].processAllAvailable()
     found = Counter(tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect())
@@ -307,7 +307,7 @@ def test_a_failing_query_leaves_the_others_alone(
     eventually(lambda: "bad" in fleet.failures, limit_s=60)
     before = batches(good)
     eventually(lambda: batches(good) > before + 1)
-    assert [q.phase for q in fleet.status().queries if q.name == "bad"] == ["failed"]
+    assert [q.state for q in fleet.status().queries if q.name == "bad"] == ["failed"]
 
 
 def test_the_controller_can_be_a_thread(
@@ -413,7 +413,7 @@ def test_a_query_is_paused_and_goes_on_from_its_checkpoint(
     fleet.pause("q")
     assert not query.isActive
     assert other.isActive
-    assert {q.name: q.phase for q in fleet.status().queries}["q"] == "paused"
+    assert {q.name: q.state for q in fleet.status().queries}["q"] == "paused"
     assert not fleet.wait(0)  # it has not ended
     fleet.resume("q")
     assert fleet.wait_ready(60)
@@ -450,9 +450,9 @@ def test_what_the_controller_is_told_reaches_the_fleet(
 
     eventually(lambda: policy() == ("klink", True))
     wire.ask(fleet.socket, "control", action="pause", query="q")
-    eventually(lambda: fleet.status().queries[0].phase == "paused")
+    eventually(lambda: fleet.status().queries[0].state == "paused")
     wire.ask(fleet.socket, "control", action="resume", query="q")
-    eventually(lambda: fleet.status().queries[0].phase in ("waiting", "running"), 60)
+    eventually(lambda: fleet.status().queries[0].state in ("held", "running"), 60)
 
 
 def test_a_query_shows_itself_in_a_notebook(

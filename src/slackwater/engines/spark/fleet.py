@@ -413,7 +413,7 @@ class Fleet:
         return self._control.cpu_s()
 
     def status(self) -> FleetStatus:
-        """Every query with its phase and figures; prints as a table, also in notebooks."""
+        """Every query with its state and figures; prints as a table, also in notebooks."""
         try:
             known, is_open = self._ask_controller()
             controller = "open" if is_open else "running"

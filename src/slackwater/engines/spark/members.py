@@ -94,19 +94,20 @@ def query_status(
 ) -> QueryStatus:
     metrics = QueryMetrics(**known["metrics"]) if known else QueryMetrics()
     if member.paused:
-        phase = "paused"
+        state = "paused"
     elif member.error is not None and not member.active:
-        phase = "failed"
+        state = "failed"
     elif member.query is not None and not member.active:
-        phase = "stopped"
+        state = "stopped"
     elif not member.ready.is_set():
-        phase = "starting"
+        state = "starting"
     else:
         phase = known["phase"] if known else "running"
+        state = "held" if phase == "waiting" else phase
     newest_s = metrics.max_event_s
     return QueryStatus(
         name=member.spec.name,
-        phase=phase,
+        state=state,
         gate=member.gate,
         priority=member.spec.priority,
         waited_s=known["waited_s"] if known else 0.0,

@@ -21,7 +21,7 @@ class QueryStatus:
     """One row of the table."""
 
     name: str
-    phase: str  # waiting, running, idle, starting, paused, stopped, failed
+    state: str  # held, running, idle, starting, paused, stopped, failed
     gate: str  # clock, source, none
     priority: float
     waited_s: float = 0.0
@@ -57,7 +57,7 @@ class FleetStatus:
         queries = self.queries
         found = {
             "query": [q.name for q in queries],
-            "phase": [q.phase for q in queries],
+            "state": [q.state for q in queries],
             "gate": [q.gate for q in queries],
             "priority": [f"{q.priority:g}" for q in queries],
             "waited s": [f"{q.waited_s:.1f}" for q in queries],
@@ -92,7 +92,7 @@ class FleetStatus:
         table = Table(title=self.title, title_justify="left")
         columns = self.columns()
         for name in columns:
-            left = name in ("query", "phase", "gate", "error")
+            left = name in ("query", "state", "gate", "error")
             table.add_column(name, justify="left" if left else "right", overflow="fold")
         for row in zip(*columns.values(), strict=True):
             table.add_row(*row)
