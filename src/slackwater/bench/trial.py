@@ -162,7 +162,7 @@ class Measurement:
         }
 
     def _start(self, name: str, workload: Workload) -> None:
-        frame = workload.query(self.spark, knob=self.fleet.knobs.path(name))
+        frame = workload.query(self.spark)
         if self.fleet.gate_kind == "source":
             frame = self.fleet.gate(frame, name)
         writer = frame.writeStream.format("memory").outputMode("append")

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -120,7 +119,6 @@ class Workload(ABC):
         self,
         *,
         rows_per_batch: int | None = None,
-        knob: str | Path | None = None,
         plan: str | None = None,
     ) -> FeedOptions:
         """The input stream as a feed."""
@@ -129,7 +127,6 @@ class Workload(ABC):
             generator=f"{self._generator.__module__}:{self._generator.__qualname__}",
             arguments=json.dumps(self._arguments, sort_keys=True),
             rows_per_batch=rows_per_batch,
-            knob=None if knob is None else str(Path(knob).absolute()),
             plan=plan,
         )
 
@@ -138,10 +135,9 @@ class Workload(ABC):
         spark: SparkSession,
         *,
         rows_per_batch: int | None = None,
-        knob: str | Path | None = None,
     ) -> DataFrame:
         """The streaming query: columns ``window_start``, ``window_end``, then ``columns``."""
-        feed = load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch, knob=knob))
+        feed = load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch))
         events = feed.withWatermark(self.time_column, f"{self.watermark_ms} milliseconds")
         return self._results(events).select(
             F.col("window.start").alias("window_start"),

@@ -138,17 +138,18 @@ def test_knob_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Pa
 
 
 def test_a_knob_at_zero_reads_nothing_but_not_for_long(clock: SimpleNamespace, tmp_path: Path):
-    knobs = Knobs(tmp_path)
-    reader = FeedReader(replace(OPTIONS, knob=str(knobs.path("q"))), SCHEMA)
+    knobs, file = Knobs(), tmp_path / "knob.json"
+    knobs.link("q", [file])
+    reader = FeedReader(replace(OPTIONS, knob=str(file)), SCHEMA)
     start = reader.initialOffset()
     knobs.set_rows("q", 0)
     assert reader.latestOffset(start, ReadAllAvailable()) == start
-    knobs.path("q").write_text(json.dumps({"rows": 0, "until": time.time() - 0.1}))
+    file.write_text(json.dumps({"rows": 0, "until": time.time() - 0.1}))
     assert reader.latestOffset(start, ReadAllAvailable())["n"] > 1990
     knobs.set_rows("q", 0)  # again, though it was set before: the end is a new one
-    assert read_knob(str(knobs.path("q"))) == 0
+    assert read_knob(str(file)) == 0
     knobs.set_rows("q", None)
-    assert read_knob(str(knobs.path("q"))) is None
+    assert read_knob(str(file)) is None
 
 
 @pytest.mark.parametrize(

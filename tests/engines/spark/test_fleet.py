@@ -358,7 +358,7 @@ def test_a_policy_limits_the_rows_of_each_batch(
 ) -> None:
     fleet = make_fleet("tests.engines.spark.test_fleet:Sips")
     traffic = Traffic(start_s=1.7e9, stop_s=1.7e9 + 3, rate="1000", seed=5)
-    frame = Ysb(traffic=traffic).query(spark, knob=fleet.knobs.path("sipping"))
+    frame = Ysb(traffic=traffic).query(spark)
     query = fleet.start(frame.writeStream.format("noop"), name="sipping")
     eventually(lambda: sum(p.numInputRows for p in query.recentProgress) == 3000, limit_s=90)
     sizes = [p.numInputRows for p in query.recentProgress if p.numInputRows]

@@ -27,7 +27,7 @@ def traffic(seconds: float, rate: str = "400") -> Traffic:
 
 
 def start(fleet: Fleet, spark: SparkSession, name: str, workload: Ysb | LinearRoad) -> None:
-    frame = workload.query(spark, knob=fleet.knobs.path(name))
+    frame = workload.query(spark)
     if fleet.gate_kind == "source":
         frame = fleet.gate(frame, name)
     fleet.start(frame.writeStream.format("memory").outputMode("append"), name=name)

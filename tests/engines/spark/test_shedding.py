@@ -187,12 +187,16 @@ def test_a_column_that_is_not_there_is_told(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_shedders_are_found_in_the_plan_and_shared_ones_refused(spark: SparkSession) -> None:
+def test_shedders_are_found_in_the_plan_and_shared_ones_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     ours = feed(spark, YSB, sheddable=True)
     other = sheddable(spark.readStream.format("rate").load())
     found = find_shedders(ours.groupBy("ad_id").count())
     assert (len(found.files), len(found.properties)) == (1, 0)
     assert len(find_shedders(other.select("value")).properties) == 1
+    files = find_shedders(sheddable(spark.readStream.schema("a int").json(str(tmp_path))))
+    assert (len(files.properties), files.others) == (1, True)
     with pytest.raises(UsageError, match="make one for each query"):
         refuse_shared("a", found, [("b", find_shedders(ours))])
 

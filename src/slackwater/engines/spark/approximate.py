@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from slackwater import sampling
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.finishing import BOUNDED, RATE, ROOM, ROWS, Finishing
-from slackwater.engines.spark.plan_tree import java_node, read_plan, text_interval_s
+from slackwater.engines.spark.plan_tree import source_options, text_interval_s
 from slackwater.engines.spark.planner import Planner
 from slackwater.engines.spark.row_filter import RowFilter
 from slackwater.engines.spark.sampled_rows import SAMPLE, PlanFile
@@ -161,11 +161,7 @@ def _sampler(name: str, grid: Grid, arrival: str | None, can_hold: bool) -> Samp
 def _plan_path(df: DataFrame) -> Path:
     """Where the source of the input looks for its plan: an option of its."""
     plan = df._jdf.queryExecution().analyzed()
-    paths = {
-        str(java_node(plan, node).extraOptions().get("plan"))
-        for node in read_plan(plan).walk()
-        if node.name.startswith("Streaming")
-    } - {"None"}
+    paths = source_options(plan, "plan")
     if len(paths) != 1:
         raise UsageError(f"an approximate query needs one sampled source, not {len(paths)}")
     path = Path(paths.pop())

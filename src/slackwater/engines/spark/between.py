@@ -80,7 +80,7 @@ def read_log(
         folders=tuple(str(path) for path in paths),
         instance=f"{instance[0]}/{instance[1]}",
         rows_per_batch=rows_per_batch,
-        knob=None if knob is None else str(Path(knob).absolute()),
+        knob=None if knob is None else str(knob),
         shed=new_shed_path() if sheddable or shed_by or spare else None,
         shed_by=tuple(shed_by),
         spare=spare,

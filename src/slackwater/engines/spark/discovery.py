@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
 from slackwater.engines.spark.plan_tree import (
     Node,
+    analyzed_plan,
     interval_s,
     java_node,
     read_plan,
@@ -58,13 +59,9 @@ def discover(df: DataFrame, override: Deadlines | None = None) -> Deadlines:
 
 
 def discover_query(query: StreamingQuery) -> Deadlines:
-    """Windows and inputs of a query that already runs.
-
-    Reads ``analyzedPlan``, which exists from the query's start; ``logicalPlan`` is made lazily by
-    the stream's own thread and must not be asked for too early.
-    """
+    """Windows and inputs of a query that already runs."""
     try:
-        plan = query._jsq.streamingQuery().analyzedPlan()
+        plan = analyzed_plan(query)
     except (Py4JError, AttributeError) as problem:
         _log.warning("cannot read the plan of query %s, so no deadline: %s", query.name, problem)
         return Deadlines()

@@ -30,6 +30,7 @@ from slackwater.engines.spark.admission import default_limit, row_limit
 from slackwater.engines.spark.announcements import announce
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.interpreter import use_this_interpreter
+from slackwater.engines.spark.knobs import knob_path
 from slackwater.engines.spark.sampled_rows import (
     SAMPLE,
     new_plan_path,
@@ -91,7 +92,7 @@ def feed(
     rows_per_batch
         Most rows in a micro-batch.
     knob
-        A JSON file ``{"rows": number or null}``, read before every micro-batch, that limits its
+        A JSON file of your own, ``{"rows": number or null}``, read before every micro-batch, that limits its
         rows too; 0 holds only together with ``"until"``, a time (seconds since the epoch) not yet
         reached. A missing or broken file limits nothing.
     arrival
@@ -126,7 +127,7 @@ def feed(
         generator=generator,
         arguments=json.dumps(dict(arguments or {}), sort_keys=True),
         rows_per_batch=rows_per_batch,
-        knob=None if knob is None else str(Path(knob).absolute()),
+        knob=None if knob is None else str(knob),
         arrival=arrival,
         plan=new_plan_path() if sampled else None,
         shed=new_shed_path() if sheddable or shed_by or spare else None,
@@ -141,7 +142,8 @@ def load_feed(spark: SparkSession, options: FeedOptions) -> DataFrame:
     options.shedding.check(_columns(options))
     use_this_interpreter(spark)
     spark.dataSource.register(FeedSource)
-    return spark.readStream.format(FORMAT).options(**options.texts()).load()
+    texts = options.texts() | {"knob": knob_path(options.knob)}
+    return spark.readStream.format(FORMAT).options(**texts).load()
 
 
 class FeedSource(DataSource):

@@ -86,7 +86,7 @@ def kafka_topic(
         columns=tuple(columns),
         start=start,
         rows_per_batch=rows_per_batch,
-        knob=None if knob is None else str(Path(knob).absolute()),
+        knob=None if knob is None else str(knob),
         event_time=event_time,
         timestamps=timestamps,
         malformed=malformed,

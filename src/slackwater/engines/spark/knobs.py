@@ -1,53 +1,87 @@
-"""Knobs: one small file a query, through which a grant tells our sources how much to read.
+"""Knobs: a small file for each source of ours, through which a grant tells how much to read.
 
 Whoever receives the grant writes the knob before the query goes on; the source reads it when Spark
 asks for its latest offset. A missing or broken file means "no limit": knobs fail open.
 """
 
-import contextlib
 import json
 import time
+import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
 from slackwater.core.files import replace_text
+from slackwater.engines.spark.plan_tree import analyzed_plan, source_options
+from slackwater.engines.spark.wire import runtime_dir
 
 # A batch that shall read nothing begins at once; after this a forgotten zero holds nobody up.
 NOTHING_FOR_S = 1.0
 
 
-class Knobs:
-    """The knobs of one fleet."""
+def knob_path(chosen: str | Path | None) -> str:
+    """Where a source looks for its limit: the user's file, or one that its fleet will find."""
+    if chosen is not None:
+        return str(Path(chosen).absolute())
+    return str(_folder() / f"{uuid.uuid4().hex}.json")
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+
+def find_knobs(query: DataFrame | StreamingQuery) -> tuple[Path, ...]:
+    """Of a query's sources; not those that their users turn themselves."""
+    try:
+        plan = (
+            analyzed_plan(query)
+            if isinstance(query, StreamingQuery)
+            else query._jdf.queryExecution().analyzed()
+        )
+        found = sorted(map(Path, source_options(plan, "knob")))
+    except (Py4JError, AttributeError, KeyError, TypeError, ValueError):  # no limit, then
+        return ()
+    return tuple(path for path in found if path.parent == _folder())
+
+
+def _folder() -> Path:
+    return runtime_dir() / "knobs"
+
+
+class Knobs:
+    """The knobs of some queries."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[Path, ...]] = {}  # by query
         self._set: dict[str, int | None] = {}  # what was done, so that nothing is done twice
 
-    def path(self, query: str) -> Path:
-        """The file that the sources of ``query`` read (their option ``knob``)."""
-        return self._folder / f"{query.replace('/', '_')}.json"
+    def link(self, query: str, files: Iterable[Path]) -> None:
+        """From now on these are the query's.
+
+        A source that two queries read has one file for both, and so nobody's limit.
+        """
+        files = set(files)
+        for other, theirs in self._files.items():
+            shared = files.intersection(theirs)
+            if other != query and shared:
+                self.set_rows(other, None)
+                self._files[other] = tuple(path for path in theirs if path not in shared)
+                files -= shared
+        self._files[query] = tuple(sorted(files))
 
     def set_rows(self, query: str, rows: int | None) -> None:
         """Limit the next batch to ``rows``; ``None`` lifts the limit, 0 reads nothing for once."""
         if rows != 0 and query in self._set and self._set[query] == rows:
             return
-        path = self.path(query)
-        if rows is None:
-            path.unlink(missing_ok=True)
-            self._set[query] = None
-            return
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
-        replace_text(path, json.dumps({"rows": rows, "until": until_s}))
+        for path in self._files.get(query, ()):
+            if rows is None:
+                path.unlink(missing_ok=True)
+            else:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                replace_text(path, json.dumps({"rows": rows, "until": until_s}))
         self._set[query] = rows
-
-    def forget_all(self) -> None:
-        """Remove what a run before this one may have left."""
-        for path in self._folder.glob("*.json"):
-            path.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Lift every limit."""
         for query in list(self._set):
             self.set_rows(query, None)
-        with contextlib.suppress(OSError):  # never made, or somebody's file is in it
-            self._folder.rmdir()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JavaObject
+from pyspark.sql.streaming.query import StreamingQuery
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 
@@ -52,9 +53,22 @@ def parse(flat: list[dict[str, Any]]) -> Node:
     return _build(nodes, ())
 
 
+def analyzed_plan(query: StreamingQuery) -> JavaObject:
+    """Exists from the query's start; ``logicalPlan`` is made lazily by the stream's own thread and
+    must not be asked for too early."""
+    return query._jsq.streamingQuery().analyzedPlan()
+
+
 def read_plan(plan: JavaObject) -> Node:
     """The whole logical plan, in one call into the JVM."""
     return parse(json.loads(plan.toJSON()))
+
+
+def source_options(plan: JavaObject, name: str) -> set[str]:
+    """What the sources in a plan were given as this option."""
+    nodes = [node for node in read_plan(plan).walk() if node.name == "StreamingRelationV2"]
+    found = {java_node(plan, node).extraOptions().get(name) for node in nodes}
+    return {str(text) for text in found if text is not None}
 
 
 def java_node(plan: JavaObject, node: Node) -> JavaObject:

@@ -97,7 +97,7 @@ def redis_stream(
         streams=(streams,) if isinstance(streams, str) else tuple(streams),
         start=start,
         rows_per_batch=rows_per_batch,
-        knob=None if knob is None else str(Path(knob).absolute()),
+        knob=None if knob is None else str(knob),
         arrival=arrival,
         event_time=event_time,
         timestamps=timestamps,

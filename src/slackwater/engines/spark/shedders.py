@@ -103,14 +103,16 @@ def find_shedders(df: DataFrame) -> Shedders:
     plan = df._jdf.queryExecution().analyzed()
     files, properties, spares, others = set(), set(), False, False
     for node in read_plan(plan).walk():
-        if node.name.startswith("Streaming"):
-            source = java_node(plan, node)
-            path = source.extraOptions().get("shed")
+        if node.name == "StreamingRelationV2":
+            options = java_node(plan, node).extraOptions()
+            path = options.get("shed")
             if path is not None:
                 files.add(Path(str(path)))
-                spares |= source.extraOptions().get("spare") is not None
+                spares |= options.get("spare") is not None
             else:
                 others |= node.fields.get("sourceName") != GATE_SOURCE
+        elif node.name.startswith("Streaming"):  # files, say: of Spark's first interface
+            others = True
         elif node.name == "CollectMetrics":
             name = str(node.fields.get("name"))
             if name.startswith(PREFIX) and not name.endswith(".seen"):

@@ -9,6 +9,7 @@ The reader lives in a Python process of its own that Spark starts for each query
 to the controller directly and opens by itself when the lease is lost.
 """
 
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from slackwater.engines.spark.interpreter import use_this_interpreter
-from slackwater.engines.spark.knobs import Knobs
+from slackwater.engines.spark.knobs import Knobs, find_knobs
 from slackwater.engines.spark.link import Link
 from slackwater.engines.spark.source_process import end_quietly
 from slackwater.engines.spark.wire import Message
@@ -83,7 +84,8 @@ class _Turnstile:
     def __init__(self, options: dict[str, str]) -> None:
         self._query = options["query"]
         self._max_wait_s = float(options["max_wait_s"])
-        self._knobs = Knobs(Path(options["knobs"]))
+        self._knobs = Knobs()
+        self._knobs.link(self._query, map(Path, json.loads(options["knobs"])))
         self._changed = threading.Condition()
         self._seq = 0  # arrivals so far
         self._granted = 0  # the latest of them that was granted
@@ -132,10 +134,10 @@ def gate(
     *,
     query: str,
     socket: Path,
-    knobs: Path,
     max_wait_s: float,
 ) -> DataFrame:
     """``df`` behind a source gate."""
+    knobs = [str(path) for path in find_knobs(df)]
     use_this_interpreter(spark)
     spark.dataSource.register(GateSource)
     source = (
@@ -143,7 +145,7 @@ def gate(
         .schema(df.schema)
         .option("query", query)
         .option("socket", str(socket))
-        .option("knobs", str(knobs))
+        .option("knobs", json.dumps(knobs))
         .option("max_wait_s", str(max_wait_s))
         .load()
     )

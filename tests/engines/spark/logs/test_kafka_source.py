@@ -218,9 +218,7 @@ def test_gates_limit_its_rows(
     kafka_mock.send("t", numbered(0, 3_000))
     fleet = make_fleet("tests.engines.spark.test_fleet:Sips", gate=gate)
     name = f"kafka_{gate}"
-    rows = kafka_topic(
-        spark, kafka_mock.address, "t", schema="number long", knob=fleet.knobs.path(name)
-    )
+    rows = kafka_topic(spark, kafka_mock.address, "t", schema="number long")
     if gate == "source":
         rows = fleet.gate(rows, name)
     query = fleet.start(rows.writeStream.format("memory"), name=name)

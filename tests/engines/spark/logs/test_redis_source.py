@@ -347,9 +347,7 @@ def test_gates_limit_its_rows(
     redis_server.add("t", numbered(2_000, 1_000))
     fleet = make_fleet("tests.engines.spark.test_fleet:Sips", gate=gate)
     name = f"redis_{gate}"
-    rows = redis_stream(
-        spark, redis_server.url, ["s", "t"], schema="number long", knob=fleet.knobs.path(name)
-    )
+    rows = redis_stream(spark, redis_server.url, ["s", "t"], schema="number long")
     if gate == "source":
         rows = fleet.gate(rows, name)
     query = fleet.start(rows.writeStream.format("memory"), name=name)

@@ -1,0 +1,44 @@
+"""Row limits find the sources of a query by themselves."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from slackwater.engines.spark.admission import read_knob
+from slackwater.engines.spark.knobs import Knobs, find_knobs, knob_path
+from slackwater.spark import feed
+
+YSB = "slackwater.workloads.ysb_events:YsbEvents"
+
+
+def test_a_source_of_two_queries_has_nobody_s_limit(tmp_path: Path) -> None:
+    knobs, own, shared = Knobs(), tmp_path / "own.json", tmp_path / "shared.json"
+    knobs.link("a", [own, shared])
+    knobs.set_rows("a", 5)
+    assert json.loads(shared.read_text())["rows"] == 5
+    knobs.link("b", [shared])
+    assert not shared.exists()
+    for query in ("a", "b"):
+        knobs.set_rows(query, 7)
+    assert read_knob(str(own)) == 7
+    assert not shared.exists()
+    knobs.clear()
+    assert not own.exists()
+
+
+@pytest.mark.spark
+def test_sources_are_found_but_not_those_with_a_knob_of_their_user_s(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ours, other = feed(spark, YSB), feed(spark, YSB)
+    assert len(find_knobs(ours)) == 1
+    assert len(find_knobs(ours.unionAll(other))) == 2
+    (tmp_path / "rows.json").write_text('{"a": 1}')
+    files = spark.readStream.schema("a int").json(str(tmp_path))
+    assert find_knobs(files.groupBy("a").agg(F.count("*"))) == ()
+    own = feed(spark, YSB, knob=tmp_path / "k.json")
+    assert find_knobs(own) == ()
+    assert knob_path("k.json") == str(Path("k.json").absolute())
