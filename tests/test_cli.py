@@ -68,6 +68,7 @@ MISTAKES = {
     "typo in spark": (query("rate") + "[spark]\nmastr = 'x'\n", "did you mean 'master'?"),
     "wrong type": (query("rate") + "priority = 'high'\n", "'queries.q.priority'"),
     "negative priority": (query("rate") + "priority = -1\n", "'queries.q.priority'"),
+    "no place": (query("rate") + "format = 'parquet'\n", 'format = "parquet" needs path'),
     "not TOML": ("policy = \n", "not valid TOML"),
     "no queries": ("policy = 'fcfs'\n", "add a section [queries.NAME]"),
     "function missing": ("[queries.q]\n", "'queries.q.query' is missing"),
@@ -160,8 +161,16 @@ def test_workers_of_one_fleet_are_named(tmp_path: Path) -> None:
         for name, worker in (("ads.left", left), ("ads.right", right)):
             worker.bind(str(tmp_path / "slackwater" / f"{name}.sock"))
         for arguments in ((), ("--fleet", "ads")):
-            done = slackwater(tmp_path, "explain", *arguments)
+            done = slackwater(tmp_path, "record", "r.jsonl", *arguments)
             assert_one_line(done, "several workers: ads.left, ads.right; name one with --fleet")
+
+
+def test_a_result_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    done = slackwater(tmp_path, "doctor", "--json", str(tmp_path))
+    assert_one_line(done, f"cannot write {tmp_path}: it is a folder; name a file")
+    (tmp_path / "file").write_text("")
+    done = slackwater(tmp_path, "doctor", "--json", "file/result.json")
+    assert_one_line(done, "cannot write file/result.json")
 
 
 def test_the_version(tmp_path: Path) -> None:

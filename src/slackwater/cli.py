@@ -284,24 +284,27 @@ def middleware(
         if not command.restore(None if chosen is None else chosen.name, say):
             say("nothing was left")
         return
+    if switch is not None or status:
+        name = command.only_one() if chosen is None else chosen.name
+        if switch is not None:
+            policy, _, state = switch.partition("=")
+            if state not in ("on", "off", "auto"):
+                raise UsageError(f"--switch takes POLICY=on, =off or =auto, not {switch!r}")
+            on = None if state == "auto" else state == "on"
+            command.ask(name, "switch", policy=policy, on=on)
+            say(f"{policy}: {state}")
+        if status:
+            found = command.ask(name, "status")
+            console.print_json(data=found)
+            write_json(json_file, found)
+        return
     if chosen is None:
         raise UsageError("name a file: slackwater middleware FILE (docs/middleware.md)")
-    if switch is not None:
-        policy, _, state = switch.partition("=")
-        if state not in ("on", "off", "auto"):
-            raise UsageError(f"--switch takes POLICY=on, =off or =auto, not {switch!r}")
-        on = None if state == "auto" else state == "on"
-        command.ask(chosen.name, "switch", policy=policy, on=on)
-        say(f"{policy}: {state}")
-    elif status:
-        found = command.ask(chosen.name, "status")
-        console.print_json(data=found)
-        write_json(json_file, found)
-    elif dry_run:
-        for line in command.dry_run(chosen, say, 2.0 if seconds is None else seconds):
-            say(line)
+    if dry_run:
+        found = command.dry_run(chosen, say, 2.0 if seconds is None else seconds)
     else:
-        write_json(json_file, command.run(chosen, say, seconds))
+        found = command.run(chosen, say, seconds)
+    write_json(json_file, found)
 
 
 @app.command()

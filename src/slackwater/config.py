@@ -2,14 +2,15 @@
 
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from slackwater.core.errors import UsageError
 from slackwater.core.toml_files import load_toml
 
 FILE_NAME = "fleet.toml"
+FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
 
 
 class _Section(BaseModel):
@@ -61,6 +62,12 @@ class QuerySection(_Section):
     workers: list[str] = []  # where it should run
     task: str | None = None  # of an application; several queries of one task are its instances
     reads: list[str] = []  # tasks whose logs it reads
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if self.format in FILE_FORMATS and self.path is None and "path" not in self.options:
+            raise ValueError(f'format = "{self.format}" needs path = "…"')
+        return self
 
 
 class QualitySection(_Section):

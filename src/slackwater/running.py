@@ -49,10 +49,13 @@ def explain(
     """
     from slackwater.explain import decision_table
 
-    found = wire.ask(_socket(fleet), "decisions", last=last, query=query)
-    if not found:
+    answers = [wire.ask(s, "decisions", last=last, query=query) for s in _sockets(fleet)]
+    decisions = (decision for answer in answers for decision in answer)
+    found = sorted(decisions, key=lambda decision: -decision["at_s"])[:last]
+    if found:
+        console.print(decision_table(found))
+    else:
         console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
-    console.print(decision_table(found))
     write_json(json_file, found)
 
 

@@ -15,7 +15,17 @@ from slackwater.core.errors import UsageError
 # Tables go to files and pipes in full width.
 console = Console(width=None if sys.stdout.isatty() else 180)
 
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the result here.")]
+
+def _writable(path: Path | None) -> Path | None:
+    """Told before anything is measured, as far as that can be known."""
+    if path is not None and path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder; name a file")
+    return path
+
+
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Also write the result here.", callback=_writable)
+]
 
 ReportFolder = Annotated[
     Path | None, typer.Option("--report", help="Also write a page with plots into this folder.")
@@ -24,9 +34,13 @@ ReportFolder = Annotated[
 
 def write_json(path: Path | None, value: Any) -> None:
     """Write a result where ``--json`` says, if it does."""
-    if path is not None:
+    if path is None:
+        return
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value, indent=1) + "\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def write_line(line: str) -> None:

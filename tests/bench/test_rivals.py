@@ -53,7 +53,7 @@ def test_an_arm_named_twice_runs_once() -> None:
     ("name", "message"),
     [
         ("fcsf", "Did you mean 'fcfs'?"),
-        ("fcfs:patience=3", "unexpected keyword argument 'patience'"),
+        ("fcfs:patience=3", "unknown key 'patience'"),
         ("spark-trigger:soon", "a number of seconds, not 'soon'"),
         ("spark-trigger:0", "must lie between"),
         ("spark-trigger:nan", "must lie between"),

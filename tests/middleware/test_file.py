@@ -22,6 +22,7 @@ POLICY = '[policies.p]\npolicy = "random-order"\n'
         (ENGINE, "no policies"),
         (ENGINE + POLICY + "perod = 2", "unknown key 'policies.p.perod'; did you mean 'period'?"),
         (ENGINE + POLICY + "period = 0", "'policies.p.period'"),
+        (ENGINE + POLICY + "period = 0", "not 0"),
         (ENGINE + POLICY + 'engines = ["f"]', "no engine named 'f'; these are: e"),
         (ENGINE + POLICY + 'queries = "("', "not a regular expression"),
         (ENGINE + "[policies.p]\nperiod = 1", "give either policy or priorities"),

@@ -141,12 +141,15 @@ def test_it_is_asked_and_switched_while_it_runs(tmp_path: Path) -> None:
             eventually(lambda: values(busy) != {BASE})
             assert call(tmp_path, str(file), "--switch", "qs=off").returncode == 0
             eventually(lambda: values(busy) == {BASE})
-            told = json.loads(call(tmp_path, str(file), "--status").stdout)
+            told = json.loads(call(tmp_path, "--status").stdout)
             off = {"active": False, "switched": False, "settings": 0, "plan": []}
             assert told["policies"]["qs"] == off
             wrong = call(tmp_path, str(file), "--switch", "sq=on")
             assert wrong.returncode == 2
             assert "no policy named 'sq'; these are: qs" in wrong.stderr
+            held = call(tmp_path, "--restore")
+            assert held.returncode == 1
+            assert "nothing was left" not in held.stdout
             second = call(tmp_path, str(file))
             assert second.returncode == 2
             assert "a middleware runs already" in second.stderr
@@ -154,8 +157,10 @@ def test_it_is_asked_and_switched_while_it_runs(tmp_path: Path) -> None:
 
 def test_a_dry_run_prints_the_plan(tmp_path: Path) -> None:
     with busy_process(2) as busy:
-        done = call(tmp_path, str(write_file(tmp_path, busy)), "--dry-run")
-        assert "qs (active)" in done.stdout
+        plan = tmp_path / "plan.json"
+        done = call(tmp_path, str(write_file(tmp_path, busy)), "--dry-run", "--json", str(plan))
+        found = json.loads(plan.read_text())["policies"]["qs"]
+        assert f"qs (active): {len(found['plan'])} settings" in done.stdout
         assert f"of process {busy.process.pid}: nice" in done.stdout
         assert values(busy) == {BASE}
 

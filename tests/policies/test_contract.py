@@ -90,5 +90,5 @@ def test_a_wrong_name_is_one_clear_line(name: str, message: str) -> None:
 
 
 def test_a_wrong_parameter_is_one_clear_line() -> None:
-    with pytest.raises(UsageError, match="unexpected keyword argument 'sed'"):
+    with pytest.raises(UsageError, match="unknown key 'sed'; did you mean 'seed'"):
         policies.load("fcfs", sed=3)

@@ -105,7 +105,7 @@ def test_constant_delays_are_learnt_exactly(name: str) -> None:
     [
         ({"history": 1}, "history must be at least 2"),
         ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
-        ({"confidnce": 0.9}, "unexpected keyword argument 'confidnce'"),
+        ({"confidnce": 0.9}, "unknown key 'confidnce'; did you mean 'confidence'"),
     ],
 )
 def test_a_wrong_parameter_is_one_clear_line(

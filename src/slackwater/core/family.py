@@ -1,6 +1,8 @@
 """Families of classes, one member a file, found by name; a user's own is ``module:Class``."""
 
+import inspect
 import pkgutil
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
@@ -43,10 +45,21 @@ class Family(Generic[Member]):
             wanted = f"{self.package}.{self.base.__name__}"
             article = "an" if self.kind[0] in "aeiou" else "a"
             raise UsageError(f"{name} is not {article} {self.kind}: derive it from {wanted}")
+        self._refuse_unknown(name, member, parameters)
         try:
             return member(**parameters)
         except TypeError as error:
             raise UsageError(f"{self.kind} {name}: {error}") from error
+
+    def _refuse_unknown(self, name: str, member: type, parameters: Iterable[str]) -> None:
+        taken = inspect.signature(member).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+            return
+        for key in parameters:
+            if key not in taken:
+                near = get_close_matches(key, taken, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(taken)}"
+                raise UsageError(f"{self.kind} {name}: unknown key {key!r}; {hint}")
 
     def _by_name(self, name: str) -> type[Member]:
         found = self._in_file_of(name)

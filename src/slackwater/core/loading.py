@@ -23,9 +23,9 @@ def load_object(path: str) -> Any:
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"{path!r}: no module named {error.name!r}; is its folder on PYTHONPATH?"
-        ) from error
+        own = error.name is not None and f"{module_name}.".startswith(f"{error.name}.")
+        hint = "is its folder on PYTHONPATH?" if own else f"{module_name} needs it: install it"
+        raise UsageError(f"{path!r}: no module named {error.name!r}; {hint}") from error
     except Exception as error:
         raise UsageError(
             f"{path!r}: importing {module_name} failed: {type(error).__name__}: {error}"

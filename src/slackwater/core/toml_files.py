@@ -37,7 +37,10 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
         return f"unknown key '{where}'; {hint}"
     if first["type"] == "missing":
         return f"'{where}' is missing"
-    return f"'{where}': {first['msg']}"
+    said = first["msg"].removeprefix("Value error, ")
+    given = first["input"]
+    shown = f", not {given!r}" if isinstance(given, str | int | float) else ""
+    return f"'{where}': {said}{shown}"
 
 
 def _keys_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:

@@ -4,6 +4,8 @@ from typing import Any
 
 from rich.table import Table
 
+from slackwater.engines.spark.status import SHOWN
+
 
 def status_table(fleet: dict[str, Any], queries: list[dict[str, Any]]) -> Table:
     """One fleet, as ``/status`` has it."""
@@ -16,8 +18,12 @@ def status_table(fleet: dict[str, Any], queries: list[dict[str, Any]]) -> Table:
     table.add_column("state")
     for name in ("priority", "slack s", "latency s", "target s", "lag rows", "lag s", "rows/s"):
         table.add_column(name, justify="right")
+    shown = SHOWN if any(query["accuracy"] for query in queries) else ()
+    for name in shown:
+        table.add_column(name, justify="right")
     table.add_column("error", overflow="fold")
     for query in queries:
+        accuracy = query["accuracy"] or {}
         table.add_row(
             query["name"],
             query["state"],
@@ -28,6 +34,7 @@ def status_table(fleet: dict[str, Any], queries: list[dict[str, Any]]) -> Table:
             _text(query["lag_rows"], ".0f"),
             _text(query["lag_s"], ".1f"),
             _text(query["inputRowsPerSecond"], ".0f"),
+            *(_text(accuracy.get(name), ".0%") for name in shown),
             query["error"] or "",
         )
     return table

@@ -43,21 +43,21 @@ def run(file: MiddlewareFile, say: Say, seconds: float | None = None) -> dict[st
     return middleware.status()
 
 
-def dry_run(file: MiddlewareFile, say: Say, seconds: float = 2.0) -> list[str]:
-    """The plan of every policy, after so long (rates need two readings)."""
+def dry_run(file: MiddlewareFile, say: Say, seconds: float = 2.0) -> dict[str, Any]:
+    """Say the plan of every policy, after so long (rates need two readings); the status then."""
     journal = Journal(folder() / f"{file.name}-dry-run.journal")
     middleware = Middleware(file, journal, say, dry_run=True)
     until_s = time.monotonic() + seconds
     middleware.run(lambda: time.monotonic() >= until_s)
-    lines = []
     for task in middleware.tasks:
         settings = middleware.plans.get(task.name, [])
         state = "active" if task.active else "not active"
-        lines.append(f"{task.name} ({state}): {len(settings)} settings")
-        lines += [f"  {describe(setting)}" for setting in settings]
+        say(f"{task.name} ({state}): {len(settings)} settings")
+        for setting in settings:
+            say(f"  {describe(setting)}")
     middleware.close()
     journal.close()
-    return lines
+    return middleware.status()
 
 
 def restore(name: str | None, say: Say) -> int:
@@ -66,25 +66,37 @@ def restore(name: str | None, say: Say) -> int:
     chosen = [path for path in journals if name is None or path.stem == name]
     if name is not None and not chosen:
         raise UsageError(f"no middleware named {name!r} has left anything")
-    held = left = 0
+    left, done = 0, 0
     for path in chosen:
         try:
             journal = Journal(path)
         except UsageError as error:
             if name is not None:
                 raise
-            held += 1  # of one that runs: it puts everything back itself
-            say(str(error))
+            say(str(error))  # of one that runs: it puts everything back itself
             continue
         kinds = {entry["kind"] for entry in journal.entries.values()}
         groups = find_groups(f"slackwater-{path.stem}") if kinds & {"group", "place"} else None
         restored = Hand(journal, groups, say).restore()
         left += len(journal.entries)
         journal.close()
+        done += 1
         say(f"{path.stem}: put back {restored} settings")
     if left:
         raise SlackwaterError(f"{left} settings could not be put back; the journals keep them")
-    return len(chosen) - held
+    if chosen and not done:
+        raise SlackwaterError("nothing was put back: the middlewares that hold it are running")
+    return done
+
+
+def only_one() -> str:
+    """The name of the middleware that runs."""
+    names = [path.stem for path in sorted(folder().glob("*.sock"))]
+    if not names:
+        raise UsageError("no middleware is running")
+    if len(names) > 1:
+        raise UsageError(f"running middlewares: {', '.join(names)}; give the file of one")
+    return names[0]
 
 
 def ask(name: str, what: str, **details: Any) -> Any:

@@ -48,7 +48,7 @@ def work(file: FleetFile, path: Path, name: str, connect_to: str | None) -> None
 
 def table(supervisor: Supervisor) -> Table:
     """Queries, where they are, and their accuracies."""
-    names = ", ".join(supervisor.board.workers) or "none yet"
+    names = ", ".join(sorted(supervisor.board.workers)) or "none yet"
     grid = Table(title=f"fleet {supervisor.name}, workers: {names}", title_justify="left")
     columns = ("query", "phase", "worker", "priority", "moves", "desired", "current", "delivered")
     for column in (*columns, "error"):
@@ -76,9 +76,22 @@ def _show(supervisor: Supervisor, console: Console) -> None:
         return
     while not supervisor.closing:
         rows = supervisor.rows()
-        words = ", ".join(f"{row['query']} {row['phase']} on {row['worker']}" for row in rows)
+        words = ", ".join(map(_words, rows))
         console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False)
         time.sleep(LINE_PERIOD_S)
+
+
+def _words(row: dict[str, Any]) -> str:
+    """A query in a line.
+
+    >>> row = {"query": "ads", "phase": "running", "worker": "w1", "accuracy": {"desired": 0.6}}
+    >>> _words(row), _words({"query": "ads", "phase": "unplaced", "worker": None, "accuracy": None})
+    ('ads running on w1 at 60%', 'ads unplaced')
+    """
+    where = f" on {row['worker']}" if row["worker"] else ""
+    desired = (row["accuracy"] or {}).get("desired")
+    shed = f" at {_percent(desired)}" if desired is not None and desired < 1 else ""
+    return f"{row['query']} {row['phase']}{where}{shed}"
 
 
 def _write(supervisor: Supervisor, path: Path) -> None:

@@ -63,6 +63,7 @@ def test_a_command_that_prints_nonsense_is_the_engines_error(printed: object, me
         ({"x": {}}, "give either command or pid"),
         ({"x": {"command": "("}}, "not a regular expression"),
         ({"x": {"pid": 1, "nice": 3}}, "unknown key 'nice'"),
+        ({"x": {"pid": 1, "downstream": ["y"]}}, "no operator named 'y'; these are: x"),
     ],
 )
 def test_wrong_operators_are_one_clear_line(operators: object, message: str) -> None:

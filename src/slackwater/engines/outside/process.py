@@ -50,7 +50,7 @@ class Process(Driver):
             raise UsageError(f"{label}: name at least one operator ([engines.{label}.operators.X])")
         self._operators = dict(operators)
         for name, how in self._operators.items():
-            _check(label, name, how)
+            _check(label, name, how, self._operators)
         try:
             self._metrics = shlex.split(metrics)
         except ValueError as error:
@@ -105,13 +105,19 @@ class Process(Driver):
         return found
 
 
-def _check(label: str, name: str, how: Mapping[str, Any]) -> None:
+def _check(label: str, name: str, how: Mapping[str, Any], names: Iterable[str]) -> None:
     where = f"engines.{label}.operators.{name}"
     unknown = how.keys() - {"command", "pid", "threads", "query", "downstream"}
     if unknown:
         raise UsageError(f"{where}: unknown key {sorted(unknown)[0]!r}")
     if ("command" in how) == ("pid" in how):
         raise UsageError(f"{where}: give either command or pid")
+    strangers = [each for each in how.get("downstream", ()) if each not in names]
+    if strangers:
+        known = ", ".join(names)
+        raise UsageError(
+            f"{where}.downstream: no operator named {strangers[0]!r}; these are: {known}"
+        )
     for key in ("command", "threads"):
         try:
             re.compile(how.get(key, ""))

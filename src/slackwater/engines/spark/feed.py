@@ -92,9 +92,10 @@ def feed(
     rows_per_batch
         Most rows in a micro-batch.
     knob
-        A JSON file of your own, ``{"rows": number or null}``, read before every micro-batch, that limits its
-        rows too; 0 holds only together with ``"until"``, a time (seconds since the epoch) not yet
-        reached. A missing or broken file limits nothing.
+        A JSON file of your own, ``{"rows": number or null}``, read before every micro-batch, that
+        limits its rows; 0 holds only together with ``"until"``, a time (seconds since the epoch)
+        not yet reached. A missing or broken file limits nothing. Without it the fleet limits
+        batches as its policy says.
     arrival
         Whether rows carry the column ``arrival_time``.
     sampled
