@@ -29,6 +29,21 @@ def test_a_source_of_two_queries_has_nobody_s_limit(tmp_path: Path) -> None:
     assert not own.exists()
 
 
+def test_a_source_that_its_query_has_left_is_another_s(tmp_path: Path) -> None:
+    knobs, file = Knobs(), tmp_path / "knob.json"
+    knobs.link("a", [file])
+    knobs.set_rows("a", 5)
+    knobs.forget("a")
+    assert not file.exists()
+    knobs.link("b", [file])
+    knobs.set_rows("b", 6)
+    assert read_knob(str(file)) == 6
+    knobs.link("b", [file])  # it was started again
+    assert not file.exists()
+    knobs.set_rows("b", 6)
+    assert read_knob(str(file)) == 6
+
+
 @pytest.mark.spark
 def test_sources_are_found_but_not_those_with_a_knob_of_their_user_s(
     spark: SparkSession, tmp_path: Path

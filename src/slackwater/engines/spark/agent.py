@@ -66,17 +66,13 @@ class Agent:
     ----------
     socket
         The controller's socket.
-    knobs
-        Where grants leave their row limits.
     """
 
-    def __init__(
-        self, spark: SparkSession, socket: Path, knobs: Knobs, events: AgentEvents
-    ) -> None:
+    def __init__(self, spark: SparkSession, socket: Path, events: AgentEvents) -> None:
         self._handles = Handles(spark)
         self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
         self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
-        self._knobs = knobs
+        self.knobs = Knobs()  # where grants leave their row limits
         self._events = events
         self._lock = threading.Lock()  # guards the three below
         self._holding = False  # whether the controller is there and wants queries held
@@ -136,7 +132,7 @@ class Agent:
             self._specs.pop(name, None)
         if held is not None:
             held.gate.uninstall()
-        self._knobs.set_rows(name, None)
+        self.knobs.forget(name)
         self.link.send({"op": "gone", "query": name})
 
     def _admit(self, spec: QuerySpec, held: Held) -> None:
@@ -162,7 +158,7 @@ class Agent:
         for spec in specs if holds else ():
             self.link.send(spec_message(spec))
         if not holds:
-            self._knobs.clear()
+            self.knobs.clear()
 
     def _on_grant(self, grant: Message) -> None:
         with self._lock:
@@ -170,7 +166,7 @@ class Agent:
             if held is None or not held.waiting or held.seq != grant["seq"]:
                 return  # stale: that trigger has gone on without it
             held.waiting = False
-        self._knobs.set_rows(grant["query"], grant["rows"])
+        self.knobs.set_rows(grant["query"], grant["rows"])
         held.gate.grant()
 
     # -- from the JVM ---------------------------------------------------------------------------

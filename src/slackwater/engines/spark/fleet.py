@@ -24,7 +24,7 @@ from slackwater.engines.spark.discovery import discover, discover_query
 from slackwater.engines.spark.fleet_control import FleetControl
 from slackwater.engines.spark.gate_choice import GateKind, choose_gate
 from slackwater.engines.spark.handle import FleetQuery
-from slackwater.engines.spark.knobs import Knobs, find_knobs
+from slackwater.engines.spark.knobs import find_knobs
 from slackwater.engines.spark.launcher import Launcher
 from slackwater.engines.spark.members import (
     Member,
@@ -117,7 +117,6 @@ class Fleet:
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
         self.socket = wire.socket_path(self.name)
         wire.refuse_if_answered(self.socket, self.name)
-        self._knobs = Knobs()
         settings = ControllerSettings(
             str(self.socket), policy, self.slots, dry_run, parameters or {}
         )
@@ -132,7 +131,7 @@ class Fleet:
             self._notes,
             self._launcher.named,
         )
-        self._agent = Agent(spark, self.socket, self._knobs, self._events)
+        self._agent = Agent(spark, self.socket, self._events)
         self._launcher.agent = self._agent
         holds = self._gated and not dry_run
         if holds:
@@ -190,9 +189,8 @@ class Fleet:
             if min_accuracy is not None:
                 self._quality.prepare(name, writer, min_accuracy)
             self._launcher.launch(member)
-            assert member.query is not None
-            self._knobs.link(member.spec.name, find_knobs(member.query))
         self._quality.add(member, min_accuracy)
+        assert member.query is not None
         return FleetQuery(member.query, lambda: self.status().only(member.spec.name))
 
     def hold(
@@ -215,7 +213,6 @@ class Fleet:
         member = Member(spec, "clock" if held else "none", query=query)
         self._members[name] = member
         self._events.named[query.runId] = name
-        self._knobs.link(name, find_knobs(query))
         if held:
             try:
                 self._agent.hold(spec, query)
@@ -225,6 +222,7 @@ class Fleet:
         else:
             self._agent.add(spec)
             member.ready.set()
+        self._agent.knobs.link(name, find_knobs(query))
         return query
 
     def gate(
@@ -479,7 +477,6 @@ class Fleet:
                     log.warning("%s did not stop cleanly: %s", member.spec.name, error)
         self._agent.close()
         self._control.close()
-        self._knobs.clear()
         self._approximate.close()
 
     def __enter__(self) -> Self:

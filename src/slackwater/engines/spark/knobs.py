@@ -5,6 +5,7 @@ asks for its latest offset. A missing or broken file means "no limit": knobs fai
 """
 
 import json
+import threading
 import time
 import uuid
 from collections.abc import Iterable
@@ -48,9 +49,10 @@ def _folder() -> Path:
 
 
 class Knobs:
-    """The knobs of some queries."""
+    """The knobs of some queries. Grants turn them in one thread, queries come and go in others."""
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()
         self._files: dict[str, tuple[Path, ...]] = {}  # by query
         self._set: dict[str, int | None] = {}  # what was done, so that nothing is done twice
 
@@ -59,29 +61,44 @@ class Knobs:
 
         A source that two queries read has one file for both, and so nobody's limit.
         """
-        files = set(files)
-        for other, theirs in self._files.items():
-            shared = files.intersection(theirs)
-            if other != query and shared:
-                self.set_rows(other, None)
-                self._files[other] = tuple(path for path in theirs if path not in shared)
-                files -= shared
-        self._files[query] = tuple(sorted(files))
+        with self._lock:
+            self.forget(query)
+            own = set(files)
+            for other, theirs in self._files.items():
+                shared = own.intersection(theirs)
+                if shared:
+                    self.set_rows(other, None)
+                    self._files[other] = tuple(path for path in theirs if path not in shared)
+                    own -= shared
+            self._files[query] = tuple(sorted(own))
+
+    def forget(self, query: str) -> None:
+        """The query has ended, or is no longer ours."""
+        with self._lock:
+            self.set_rows(query, None)
+            self._files.pop(query, None)
+            self._set.pop(query, None)
 
     def set_rows(self, query: str, rows: int | None) -> None:
         """Limit the next batch to ``rows``; ``None`` lifts the limit, 0 reads nothing for once."""
-        if rows != 0 and query in self._set and self._set[query] == rows:
-            return
-        until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
-        for path in self._files.get(query, ()):
-            if rows is None:
-                path.unlink(missing_ok=True)
-            else:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                replace_text(path, json.dumps({"rows": rows, "until": until_s}))
-        self._set[query] = rows
+        with self._lock:
+            if rows != 0 and query in self._set and self._set[query] == rows:
+                return
+            self._set[query] = rows
+            for path in self._files.get(query, ()):
+                _write(path, rows)
 
     def clear(self) -> None:
         """Lift every limit."""
-        for query in list(self._set):
-            self.set_rows(query, None)
+        with self._lock:
+            for query in self._set:
+                self.set_rows(query, None)
+
+
+def _write(path: Path, rows: int | None) -> None:
+    if rows is None:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
+    replace_text(path, json.dumps({"rows": rows, "until": until_s}))

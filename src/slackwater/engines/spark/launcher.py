@@ -12,6 +12,7 @@ from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.agent import Agent
 from slackwater.engines.spark.discovery import discover_query, output_mode
+from slackwater.engines.spark.knobs import find_knobs
 from slackwater.engines.spark.members import Member, max_wait_s
 from slackwater.engines.spark.restarts import START_LIMIT_S
 
@@ -60,6 +61,7 @@ class Launcher:
             self.named[member.query.runId] = name
             if spec is not None:
                 self.agent.hold(spec, member.query)
+        self.agent.knobs.link(member.spec.name, find_knobs(member.query))
         if member.gate != "clock":
             self.agent.add(member.spec)
         if member.gate == "none":
