@@ -3,12 +3,12 @@
 import signal
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from slackwater import config
-from slackwater.core.errors import UsageError
+from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark import wire
 from slackwater.terminal import (
     JsonFile,
@@ -49,7 +49,7 @@ def explain(
     """
     from slackwater.explain import decision_table
 
-    answers = [wire.ask(s, "decisions", last=last, query=query) for s in _sockets(fleet)]
+    answers = _ask_all(fleet, "decisions", last=last, query=query)
     decisions = (decision for answer in answers for decision in answer)
     found = sorted(decisions, key=lambda decision: -decision["at_s"])[:last]
     if found:
@@ -149,20 +149,30 @@ def dashboard(
 @running.command()
 def off(fleet: FleetName = None) -> None:
     """Open all gates of a running fleet: its queries go on as plain Spark."""
-    _tell(fleet, "off")
+    _ask_all(fleet, "control", action="off")
     console.print("off: all gates are open")
 
 
 @running.command()
 def on(fleet: FleetName = None) -> None:
     """Hold the queries of a running fleet again."""
-    _tell(fleet, "on")
+    _ask_all(fleet, "control", action="on")
     console.print("on: queries are held")
 
 
-def _tell(fleet: str | None, action: str) -> None:
+def _ask_all(fleet: str | None, what: str, **details: Any) -> list[Any]:
+    """Answers of the fleet, or of its workers: one that is dead keeps the others from nothing."""
+    answers, silent = [], []
     for socket in _sockets(fleet):
-        wire.ask(socket, "control", action=action)
+        try:
+            answers.append(wire.ask(socket, what, **details))
+        except SlackwaterError as error:
+            silent.append(error)
+    if not answers:
+        raise silent[0]
+    for problem in silent:
+        console.print(str(problem), highlight=False, markup=False)
+    return answers
 
 
 def _socket(fleet: str | None) -> Path:

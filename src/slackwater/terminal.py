@@ -1,6 +1,7 @@
 """What all commands share: where they print, how they write JSON, and how they say what they do."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ console = Console(width=None if sys.stdout.isatty() else 180)
 
 def _writable(path: Path | None) -> Path | None:
     """Told before anything is measured, as far as that can be known."""
-    if path is not None and path.is_dir():
+    if path is not None and os.path.isdir(path):
         raise UsageError(f"cannot write {path}: it is a folder; name a file")
     return path
 

@@ -20,6 +20,7 @@ POLICY = '[policies.p]\npolicy = "random-order"\n'
         ("", "no engines"),
         ("[engines.e]\npid = 1", "'engines.e.driver' is missing"),
         (ENGINE, "no policies"),
+        ("[engines.e]\ndriver = 'process'\nlabel = 'f'\n" + POLICY, "leave out 'label'"),
         (ENGINE + POLICY + "perod = 2", "unknown key 'policies.p.perod'; did you mean 'period'?"),
         (ENGINE + POLICY + "period = 0", "'policies.p.period'"),
         (ENGINE + POLICY + "period = 0", "not 0"),

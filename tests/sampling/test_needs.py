@@ -1,11 +1,13 @@
 """How many rows are enough, against draws."""
 
+from math import comb
+
 import numpy as np
 import pytest
 
 from slackwater.sampling import Promise
 from slackwater.sampling.estimates import Weights, count
-from slackwater.sampling.needs import room_for, room_for_count
+from slackwater.sampling.needs import few_missing, room_for, room_for_count
 
 PROMISE = Promise(error=0.05, confidence=0.95)
 
@@ -25,6 +27,18 @@ def late_counts(rows: int, room: float) -> tuple[float, float]:
     found = count(weights, PROMISE)
     kept = np.abs(found.value - rows) <= PROMISE.error * rows + 1e-9
     return found.bounded.mean(), kept[found.bounded].mean()
+
+
+@pytest.mark.parametrize("share", [0.5, 0.75, 0.85, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("rows", [2, 5, 12, 20, 38, 56, 90])
+def test_limits_of_missing_rows_hold_as_often_as_they_say(rows: int, share: float) -> None:
+    """Exactly, by adding up all that can happen."""
+    kept = np.arange(1, rows + 1)
+    low, high = few_missing(kept * 1.0, np.full(len(kept), share), PROMISE)
+    covered = (low <= rows - kept) & (rows - kept <= high)
+    chance = [comb(rows, n) * share**n * (1 - share) ** (rows - n) for n in kept.tolist()]
+    none_kept = (1 - share) ** rows  # no row in the result, and so no interval
+    assert float(covered @ np.array(chance)) >= PROMISE.confidence - none_kept - 1e-9
 
 
 @pytest.mark.parametrize("rows", [350, 1199, 5000])

@@ -38,7 +38,7 @@ class Family(Generic[Member]):
         files = (module.name.replace("_", "-") for module in modules if module.name[0] != "_")
         return [name for name in files if self._in_file_of(name) is not None]
 
-    def load(self, name: str, **parameters: Any) -> Member:
+    def load(self, name: str, /, **parameters: Any) -> Member:
         """Make a member from its name or ``module:Class``; extra keys go to its constructor."""
         member = load_object(name) if ":" in name else self._by_name(name)
         if not (isinstance(member, type) and issubclass(member, self.base)):

@@ -66,6 +66,9 @@ def load(path: Path) -> MiddlewareFile:
 def _check(file: MiddlewareFile) -> None:
     if not file.engines:
         raise UsageError("no engines; add a section [engines.NAME] with driver = …")
+    for name, engine in file.engines.items():
+        if "label" in engine.parameters:
+            raise UsageError(f"engines.{name}: its label is its name; leave out 'label'")
     if not file.policies:
         raise UsageError("no policies; add a section [policies.NAME] with policy = …")
     for name, section in file.policies.items():

@@ -44,6 +44,7 @@ class Task:
         self.active = False
         self.due_s = 0.0
         self._queries = re.compile(section.queries)
+        self._looked = False  # for operators that its priorities name
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -92,11 +93,15 @@ class Task:
         return self.translator.plan(ranked, scale)
 
     def unknown_operators(self, engines: Sequence[Engine]) -> str | None:
-        """Names in its ``priorities`` that none of the operators in its scope has, in a line."""
+        """Names in its ``priorities`` that none of the operators in its scope has, in a line: once,
+        when all of its engines are there."""
+        if self._looked or not self.section.priorities or len(engines) < len(self.engines):
+            return None
         operators = [operator for engine in engines for operator in self._scope(engine)]
         known = sorted({name for each in operators for name in each.logical or (each.name,)})
         unknown = [name for name in self.section.priorities if name not in known]
-        if not unknown or not known:  # an engine may have nothing to show yet
+        self._looked = bool(known)  # an engine may have nothing to show yet
+        if not unknown or not known:
             return None
         shown = ", ".join(known[:NAMES_SHOWN]) + (", …" if len(known) > NAMES_SHOWN else "")
         return f"{self.name}: no operator named {', '.join(unknown)}; these are: {shown}"

@@ -187,7 +187,7 @@ def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
         kept = np.clip(missing / np.maximum(spread, missing), 1e-6, 1 - 1e-6)
         alike = np.maximum(missing * kept / (1 - kept), 0.0)
         low[few], most = few_missing(alike, kept, promise)
-        high[few] = np.where(most < MOST_MISSING, most, high[few])
+        high[few] = np.where(most < MOST_MISSING, most, np.maximum(high[few], most))
     return low, high
 
 

@@ -21,6 +21,7 @@ LEAST_ROOM = 1e-9  # all rows
 FEW_ROWS = 30  # a sample below this is no ground for a normal interval
 FEW_MISSING = 20.0  # expected missing rows up to which their number is no normal variable
 MOST_MISSING = 80  # looked at for those
+_BOTH_SIDES = 4.0  # missing rows on average from which it would be improbable that none is
 _LATE_PART = 0.2  # of a window, in which rows are late
 _EXACT_ROWS = 1200  # counts up to this size are looked up, larger ones are normal enough
 
@@ -56,7 +57,7 @@ def room_for_count(rows: Floats, promise: Promise) -> Floats:
 
     >>> rows = np.array([9.0, 12.0])  # 9 and 10 are more than twice 5 % apart, 12 and 13 are not
     >>> (1 / (1 + room_for_count(rows, Promise(error=0.05)))).round(3).tolist()
-    [0.997, 0.987]
+    [0.997, 0.988]
     """
     normal = room_for(np.ones_like(rows), rows, promise)
     sizes, rooms = _count_table(promise)
@@ -71,24 +72,21 @@ def fits(low: Floats, high: Floats, promise: Promise) -> NDArray[np.bool_]:
 def few_missing(kept: Floats, share: Floats, promise: Promise) -> tuple[Floats, Floats]:
     """Between which numbers of missing rows the true one lies, if ``kept`` were kept.
 
-    With n rows kept, each with probability p, the most others are so many that n or fewer kept
-    would be improbable: negative binomial, with n + 1; the fewest likewise, with n. Few are counted
-    from zero on, more have an end on either side, whichever is the shorter interval.
+    Such a number of missing rows is believed with which n kept ones, each with probability p, are
+    not improbable (Clopper and Pearson). Numbers of which few are missing on average can only be
+    too small; the others can be too small or too large, each with half of the probability.
     """
     delta = 1 - promise.confidence
-    numbers = np.arange(MOST_MISSING)[None, :]
-    kept, share = np.rint(kept)[:, None].astype(int), share[:, None]
-    up_to = nbdtr(numbers, kept + 1, share)
-    less_than = np.roll(nbdtr(numbers, np.maximum(kept, 1), share), 1, axis=1)
-    less_than[:, 0] = 0.0
-    low = (less_than <= delta / 2).sum(axis=1) - 1
-    used = np.take_along_axis(less_than, low[:, None], axis=1)[:, 0]
-    alone, high = (
-        (up_to < (promise.confidence + part)[:, None]).sum(axis=1)
-        for part in (np.zeros(len(low)), used)
-    )
-    from_zero = alone <= high - low
-    return np.where(from_zero, 0, low) * 1.0, np.where(from_zero, alone, high) * 1.0
+    kept, share = np.maximum(np.rint(kept), 1.0)[:, None], share[:, None]
+    missing = np.arange(MOST_MISSING)[None, :]
+    as_few = np.ones((len(kept), MOST_MISSING))  # probability of n or fewer kept
+    as_few[:, 1:] = 1 - nbdtr(missing[:, :-1], kept.astype(int) + 1, share)
+    as_many = nbdtr(missing, kept.astype(int), share)
+    each_side = np.where((kept + missing) * (1 - share) >= _BOTH_SIDES, delta / 2, 0.0)
+    believed = (as_few > delta - each_side) & (as_many > each_side)
+    low = believed.argmax(axis=1) * 1.0
+    last = MOST_MISSING - 1 - believed[:, ::-1].argmax(axis=1)
+    return low, np.where(last == MOST_MISSING - 1, MOST_MISSING, last) * 1.0
 
 
 @lru_cache(maxsize=16)
@@ -99,7 +97,7 @@ def _count_table(promise: Promise) -> tuple[Floats, Floats]:
     uses up the room, and of some groups more rows than usual are in that fifth.
     """
     sizes = np.unique(np.rint(np.geomspace(1, _EXACT_ROWS, 120)))
-    rooms = np.geomspace(1e-5, 10.0, 400)
+    rooms = np.geomspace(1e-4, 2.0, 120)
     share = 1 / (1 + rooms / _LATE_PART)
     found = []
     for size in sizes:

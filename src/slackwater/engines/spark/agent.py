@@ -125,14 +125,14 @@ class Agent:
         gate.install(query)
         self._admit(spec, Held(gate, Peek(self._handles, execution_of(query._jsq))))
 
-    def remove(self, name: str) -> None:
-        """Take the gate off; the query goes on as plain Spark."""
+    def remove(self, name: str, goes_on: bool = False) -> None:
+        """Take the gate off a query that has ended, or goes on as plain Spark."""
         with self._lock:
             held = self._held.pop(name, None)
             self._specs.pop(name, None)
         if held is not None:
             held.gate.uninstall()
-        self.knobs.forget(name)
+        self.knobs.forget(name, goes_on)
         self.link.send({"op": "gone", "query": name})
 
     def _admit(self, spec: QuerySpec, held: Held) -> None:

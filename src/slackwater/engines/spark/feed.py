@@ -30,7 +30,7 @@ from slackwater.engines.spark.admission import default_limit, row_limit
 from slackwater.engines.spark.announcements import announce
 from slackwater.engines.spark.feed_options import FeedOptions
 from slackwater.engines.spark.interpreter import use_this_interpreter
-from slackwater.engines.spark.knobs import knob_path
+from slackwater.engines.spark.knobs import knob_option
 from slackwater.engines.spark.sampled_rows import (
     SAMPLE,
     new_plan_path,
@@ -143,7 +143,7 @@ def load_feed(spark: SparkSession, options: FeedOptions) -> DataFrame:
     options.shedding.check(_columns(options))
     use_this_interpreter(spark)
     spark.dataSource.register(FeedSource)
-    texts = options.texts() | {"knob": knob_path(options.knob)}
+    texts = options.texts() | knob_option(options.knob)
     return spark.readStream.format(FORMAT).options(**texts).load()
 
 

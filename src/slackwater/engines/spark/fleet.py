@@ -251,6 +251,7 @@ class Fleet:
         spec = query_spec(name, priority, stated_s, deadlines or found)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)
+        self._agent.knobs.link(name, find_knobs(df))
         return source_gate.gate(
             self.spark,
             df,
@@ -338,6 +339,7 @@ class Fleet:
         member = self._members.get(name)
         if member is not None and not member.active:
             self._quality.loop.remove(name)
+            self._agent.knobs.forget(name)
             del self._members[name]
 
     def release(self, name: str) -> None:
@@ -351,7 +353,7 @@ class Fleet:
         if member.query is not None:
             self._events.named.pop(member.query.runId, None)
         self._quality.loop.remove(name)
-        self._agent.remove(name)
+        self._agent.remove(name, goes_on=True)
 
     @property
     def ended(self) -> set[str]:

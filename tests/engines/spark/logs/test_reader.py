@@ -101,10 +101,9 @@ def test_the_backlog_is_what_a_limit_left(clock: SimpleNamespace) -> None:
 
 
 def test_the_knob_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Path) -> None:
-    knobs = Knobs(tmp_path)
-    reader = reader_of(
-        MemoryLog({"a": numbered(100)}), knob=str(knobs.path("q")), rows_per_batch=60
-    )
+    knobs, file = Knobs(), tmp_path / "knob.json"
+    knobs.link("q", [file])
+    reader = reader_of(MemoryLog({"a": numbered(100)}), knob=str(file), rows_per_batch=60)
     start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
     assert reader.latestOffset(start, limit)["n"] == 60
     knobs.set_rows("q", 7)

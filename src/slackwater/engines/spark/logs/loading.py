@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import DataType, StructType
 
 from slackwater.engines.spark.interpreter import use_this_interpreter
-from slackwater.engines.spark.knobs import knob_path
+from slackwater.engines.spark.knobs import knob_option
 from slackwater.engines.spark.logs.options import LogOptions
 from slackwater.engines.spark.logs.schemas import check_event_time, check_unique
 from slackwater.engines.spark.sampled_rows import SAMPLE, SAMPLE_TYPE
@@ -32,4 +32,4 @@ def load(
     use_this_interpreter(spark)
     spark.dataSource.register(source)
     reader = spark.readStream.format(source.name()).schema(columns)
-    return reader.options(**options.texts() | {"knob": knob_path(options.knob)}).load()
+    return reader.options(**options.texts() | knob_option(options.knob)).load()
