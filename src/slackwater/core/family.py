@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 from slackwater.core.errors import UsageError
-from slackwater.core.loading import load_object
+from slackwater.core.loading import hint, load_object
 
 Member = TypeVar("Member")
 
@@ -57,18 +57,16 @@ class Family(Generic[Member]):
             return
         for key in parameters:
             if key not in taken:
-                near = get_close_matches(key, taken, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(taken)}"
-                raise UsageError(f"{self.kind} {name}: unknown key {key!r}; {hint}")
+                raise UsageError(f"{self.kind} {name}: unknown key {key!r}; {hint(key, taken)}")
 
     def _by_name(self, name: str) -> type[Member]:
         found = self._in_file_of(name)
         if found is None:
             known = self.names()
             near = get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            meant = f" Did you mean {near[0]!r}?" if near else ""
             raise UsageError(
-                f"unknown {self.kind} {name!r}.{hint} Known: {', '.join(known)}, "
+                f"unknown {self.kind} {name!r}.{meant} Known: {', '.join(known)}, "
                 "or your own as module:Class"
             )
         return found

@@ -2,13 +2,13 @@
 
 import tomllib
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from slackwater.core.errors import UsageError
+from slackwater.core.loading import hint
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -31,10 +31,8 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        key, known = str(first["loc"][-1]), _keys_at(model, first["loc"][:-1])
-        near = get_close_matches(key, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
-        return f"unknown key '{where}'; {hint}"
+        known = _keys_at(model, first["loc"][:-1])
+        return f"unknown key '{where}'; {hint(str(first['loc'][-1]), known)}"
     if first["type"] == "missing":
         return f"'{where}' is missing"
     said = first["msg"].removeprefix("Value error, ")

@@ -4,7 +4,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from slackwater.core.errors import SlackwaterError, UsageError
@@ -92,7 +91,7 @@ def restore(name: str | None, say: Say) -> int:
 
 def only_one() -> str:
     """The name of the middleware that runs."""
-    names = [path.stem for path in sorted(folder().glob("*.sock")) if _answers(path)]
+    names = [path.stem for path in sorted(folder().glob("*.sock")) if wire.answers(path)]
     if not names:
         raise UsageError("no middleware is running")
     if len(names) > 1:
@@ -109,15 +108,6 @@ def ask(name: str, what: str, **details: Any) -> Any:
     if isinstance(answer, dict) and "error" in answer:
         raise UsageError(answer["error"])
     return answer
-
-
-def _answers(path: Path) -> bool:
-    """One that was killed leaves its socket."""
-    try:
-        wire.ask(path, "status")
-    except SlackwaterError:
-        return False
-    return True
 
 
 def _answer(middleware: Middleware, message: wire.Message) -> Any:

@@ -251,12 +251,14 @@ class Fleet:
         spec = query_spec(name, priority, stated_s, deadlines or found)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)
-        self._agent.knobs.link(name, find_knobs(df))
+        knobs = find_knobs(df)
+        self._agent.knobs.link(name, knobs)
         return source_gate.gate(
             self.spark,
             df,
             query=name,
             socket=self.socket,
+            knobs=knobs,
             max_wait_s=spec.max_wait_s,
         )
 

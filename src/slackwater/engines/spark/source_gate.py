@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from slackwater.engines.spark.interpreter import use_this_interpreter
-from slackwater.engines.spark.knobs import Knobs, find_knobs
+from slackwater.engines.spark.knobs import Knobs
 from slackwater.engines.spark.link import Link
 from slackwater.engines.spark.source_process import end_quietly
 from slackwater.engines.spark.wire import Message
@@ -134,10 +134,10 @@ def gate(
     *,
     query: str,
     socket: Path,
+    knobs: Sequence[Path],
     max_wait_s: float,
 ) -> DataFrame:
     """``df`` behind a source gate."""
-    knobs = [str(path) for path in find_knobs(df)]
     use_this_interpreter(spark)
     spark.dataSource.register(GateSource)
     source = (
@@ -145,7 +145,7 @@ def gate(
         .schema(df.schema)
         .option("query", query)
         .option("socket", str(socket))
-        .option("knobs", json.dumps(knobs))
+        .option("knobs", json.dumps([str(path) for path in knobs]))
         .option("max_wait_s", str(max_wait_s))
         .load()
     )

@@ -63,13 +63,19 @@ def sockets() -> list[Path]:
     return [path for path in found if not path.stem.endswith(".workers")]  # those are supervisors
 
 
+def answers(path: Path, timeout_s: float = 2.0) -> bool:
+    """Whether somebody is there: one that was killed leaves its socket."""
+    try:
+        ask(path, "status", timeout_s)
+    except SlackwaterError:
+        return False
+    return True
+
+
 def refuse_if_answered(path: Path, fleet: str) -> None:
     """Two fleets of one name would take each other's gates."""
-    try:
-        ask(path, "status", timeout_s=1.0)
-    except SlackwaterError:
-        return
-    raise UsageError(f"a fleet named {fleet!r} is running already; give this one another name")
+    if answers(path, timeout_s=1.0):
+        raise UsageError(f"a fleet named {fleet!r} is running already; give this one another name")
 
 
 def listen(path: Path) -> socket.socket:
