@@ -1,10 +1,11 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Both set everything up first.
+# Three commands on a fresh machine: `make demo`, `make check`, `make test`. Each sets up what it needs.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FAST := not (spark or cluster or flink or browser or server or kafka or lake)
 
-.PHONY: demo test docs screenshots lint bench-batch bench-gate bench clean help
+.PHONY: demo check test docs screenshots lint bench-batch bench-gate bench clean help
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -23,6 +24,9 @@ $(VENV)/flink/ready: scripts/flink.sh $(VENV)/ready
 
 demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
+
+check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
+	$(BIN)/pytest -q -n 2 -m "$(FAST)"
 
 test: $(VENV)/servers $(VENV)/flink/ready lint docs ## all checks and tests
 	$(BIN)/pytest

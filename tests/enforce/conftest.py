@@ -1,5 +1,6 @@
 """Fixtures of enforcement."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from slackwater.enforce.rights import has_cap_sys_nice
 def groups() -> Groups:
     """Real control groups, where this machine lets us make them."""
     try:
-        found = find_groups("slackwater-tests")
+        found = find_groups(f"slackwater-tests-{os.getpid()}")
         check_writable(found)
     except SlackwaterError as error:
         pytest.skip(str(error))

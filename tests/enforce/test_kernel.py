@@ -134,7 +134,7 @@ def test_a_process_that_a_steered_one_started_is_put_back_too(hand: Hand) -> Non
 def test_what_is_born_in_a_group_goes_back_to_where_its_process_was(
     grouping_hand: Hand, groups: Groups
 ) -> None:
-    home = groups.root.with_name("slackwater-tests-home")
+    home = groups.root.with_name(f"{groups.root.name}-home")
     home.mkdir()
     try:
         with busy_process(1) as busy:
