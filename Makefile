@@ -42,9 +42,10 @@ lint: $(VENV)/ready
 	$(BIN)/ruff check src tests examples
 	$(BIN)/ruff format --check src tests examples
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 bench-batch: $(VENV)/ready ## CPU per micro-batch: stock, each setting of the session alone, all
-	$(BIN)/python -m slackwater.bench.batch
+	$(BIN)/python -m slackwater_bench.batch
 
 bench-gate: $(VENV)/ready ## what each gate costs per batch and per query
 	$(BIN)/slackwater bench gate

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from slackwater.bench.trial import Measurement, Trial
 from slackwater.core import SlackwaterError
 from slackwater.spark import Fleet, session
+from slackwater_bench.trial import Measurement, Trial
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from slackwater.core.threads import Thread, find_thread, thread_cpu_ns
+from slackwater.common.threads import Thread, find_thread, thread_cpu_ns
 
 
 def burn(report: Callable[[int], None], wishes: "queue.Queue[str] | None" = None) -> None:

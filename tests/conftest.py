@@ -41,7 +41,7 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One small local Spark for the whole test run."""
-    from slackwater.engines.spark.session import session
+    from slackwater.engines.spark.session.session import session
 
     conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
     running = session("slackwater-tests", "local[2]", conf=conf)

@@ -10,12 +10,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from slackwater.traffic import Traffic
-from slackwater.workloads.base import WindowRows, collect_windows, differences
-from slackwater.workloads.ysb import Ysb
+from slackwater_bench.workloads.base import WindowRows, collect_windows, differences
+from slackwater_bench.workloads.ysb import Ysb
 
 PIPELINE = """
 from slackwater.traffic import Traffic
-from slackwater.workloads.ysb import Ysb
+from slackwater_bench.workloads.ysb import Ysb
 
 def workload(seed, start, stop):
     traffic = Traffic(start_s=start, stop_s=stop, rate="1000", delays="uniform:0:300ms", seed=seed)

@@ -1,6 +1,6 @@
 """Small jobs for a Flink of the tests."""
 
-from slackwater.engines.flink import SqlClient
+from slackwater_bench.flink import SqlClient
 
 SOURCE = """CREATE TABLE events (id BIGINT, v DOUBLE) WITH (
     'connector' = 'datagen', 'rows-per-second' = '{rate}')"""

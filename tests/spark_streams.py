@@ -16,7 +16,7 @@ from typing import Any
 def main() -> None:
     from pyspark.sql.functions import col, udf
 
-    from slackwater.engines.spark.session import session
+    from slackwater.engines.spark.session.session import session
 
     conf = {
         "spark.ui.enabled": "true",

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from slackwater.common.threads import find_thread
 from slackwater.core.errors import UsageError
-from slackwater.core.threads import find_thread
 from slackwater.enforce.journal import ROOM, Journal, thread_entry, thread_of
 
 

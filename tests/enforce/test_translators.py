@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater import enforce
+from slackwater.common.threads import Thread
 from slackwater.core.entities import Operator, Scale
 from slackwater.core.errors import UsageError
-from slackwater.core.threads import Thread
 from slackwater.enforce import Ranked
 from slackwater.enforce.normalise import NICE_RATIO, SPAN, nice_by_ratio, normalise
 from slackwater.enforce.settings import GroupQuota, GroupShare, Member, Nice, Scheduling, Setting

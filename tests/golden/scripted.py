@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from slackwater.core import Deadlines, InputStream, QuerySpec, VirtualClock, Window
-from slackwater.engines.spark.agent import slim
-from slackwater.engines.spark.controller import ControllerService, ControllerSettings
-from slackwater.engines.spark.server import spec_message
-from slackwater.engines.spark.wire import encode
+from slackwater.engines.spark.control.driver import spec_message
+from slackwater.engines.spark.control.service import ControllerService, ControllerSettings
+from slackwater.engines.spark.queries.agent import slim
+from slackwater.ipc.wire import encode
 
 START_S = 1_700_000_000.0
 

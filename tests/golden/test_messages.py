@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from slackwater.core import SlackwaterError
-from slackwater.engines.spark.link import Link
-from slackwater.engines.spark.source_gate import GateReader
-from slackwater.engines.spark.wire import ask, encode, listen
-from slackwater.middleware.control import Control
-from slackwater.workers.channel import accept, join
+from slackwater.engines.spark.gates.source import GateReader
+from slackwater.ipc.link import Link
+from slackwater.ipc.wire import ask, encode, listen
+from slackwater.operations.middleware.control import Control
+from slackwater.operations.workers.channel import accept, join
 from tests.golden.comparing import compare_lines
 from tests.golden.scripted import SCRIPT, ScriptedController, told
 

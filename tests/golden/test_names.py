@@ -8,11 +8,11 @@ from typing import Any
 import typer
 
 from slackwater import core, enforce, policies, progress, sampling, spark
-from slackwater.bench.workload_choice import WORKLOADS, workload_class
-from slackwater.cli import app
+from slackwater.cli.main import app
 from slackwater.engines import outside
 from slackwater.quality import accuracies
-from slackwater.simulate import experiments
+from slackwater_bench.simulate import experiments
+from slackwater_bench.workload_choice import WORKLOADS, workload_class
 from tests.golden.comparing import compare_lines
 
 FAMILIES = {

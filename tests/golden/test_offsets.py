@@ -12,25 +12,25 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StructField, StructType
 
-from slackwater.engines.spark import feed as feed_module
-from slackwater.engines.spark.between import SegmentReader
-from slackwater.engines.spark.feed import FeedReader
-from slackwater.engines.spark.feed_options import FeedOptions
-from slackwater.engines.spark.logs import reader as reader_module
-from slackwater.engines.spark.logs.kafka_log import KafkaPartition
-from slackwater.engines.spark.logs.log import Position, Stream
-from slackwater.engines.spark.logs.offsets import LogOffset
-from slackwater.engines.spark.logs.redis_log import RedisStream
-from slackwater.engines.spark.logs.segment_log import SegmentOptions
-from slackwater.engines.spark.logs.segments import append
-from slackwater.engines.spark.offset_log import OffsetEntry
-from slackwater.engines.spark.sampled_rows import write_plan
-from slackwater.engines.spark.shed_rows import write_shed_plan
+from slackwater.engines.spark.checkpoints.offset_log import OffsetEntry
+from slackwater.engines.spark.sources import feed as feed_module
+from slackwater.engines.spark.sources.feed import FeedReader
+from slackwater.engines.spark.sources.feed_options import FeedOptions
+from slackwater.engines.spark.sources.log import reader as reader_module
+from slackwater.engines.spark.sources.log.kafka_log import KafkaPartition
+from slackwater.engines.spark.sources.log.log import Position, Stream
+from slackwater.engines.spark.sources.log.offsets import LogOffset
+from slackwater.engines.spark.sources.log.redis_log import RedisStream
+from slackwater.engines.spark.sources.log.segment_log import SegmentOptions
+from slackwater.engines.spark.sources.log.segments import append
+from slackwater.engines.spark.sources.query_log import SegmentReader
+from slackwater.engines.spark.sources.sampled_rows import write_plan
+from slackwater.engines.spark.sources.shed_rows import write_shed_plan
 from slackwater.quality.rates import ShedPlan
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.plan import CellPlan, Plan
 from slackwater.traffic import Traffic
-from tests.engines.spark.logs.memory_log import SCHEMA, MemoryOptions, MemoryReader
+from tests.engines.spark.sources.log.memory_log import SCHEMA, MemoryOptions, MemoryReader
 from tests.golden.comparing import compare_lines
 
 START_S = 1_700_000_000.0

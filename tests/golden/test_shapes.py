@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from slackwater import recording
-from slackwater.bench.compare import Comparison
-from slackwater.bench.rivals import arms
-from slackwater.bench.trial import Trial
 from slackwater.core import VirtualClock
-from slackwater.dashboard.command import look
 from slackwater.enforce.journal import Journal
-from slackwater.middleware.file import MiddlewareFile
-from slackwater.middleware.loop import Middleware
-from slackwater.plan import Planned, Planner, plan
-from slackwater.simulate import experiments
+from slackwater.operations import recording
+from slackwater.operations.dashboard.command import look
+from slackwater.operations.middleware.file import MiddlewareFile
+from slackwater.operations.middleware.loop import Middleware
+from slackwater.operations.planning import Planned, Planner, plan
+from slackwater_bench.compare import Comparison
+from slackwater_bench.rivals import arms
+from slackwater_bench.simulate import experiments
+from slackwater_bench.trial import Trial
 from tests.golden.comparing import compare_shape
 from tests.golden.scripted import SPECS, ScriptedController, told
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from slackwater.bench.aion.trial import SETTINGS
 from slackwater.traffic import Traffic
+from slackwater_bench.aion.trial import SETTINGS
 from tests.sampling.closed_loop import Outcome, run
 
 POOL = np.random.default_rng(5).lognormal(1.0, 0.7, 1 << 16)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from slackwater.core.threads import Thread
+from slackwater.common.threads import Thread
 
 Values = Mapping[str, float]  # of operators, by their names
 

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
+from slackwater.common.threads import Thread, threads_of
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.core.threads import Thread, threads_of
 
 DEFAULT_SHARES = 1024
 PERIOD_US = 100_000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from slackwater.core.threads import Thread
+from slackwater.common.threads import Thread
 from slackwater.enforce.groups import DEFAULT_SHARES, Groups
 from slackwater.enforce.journal import Entry, Journal, thread_entry, thread_of
 from slackwater.enforce.origins import Origins, go_home, undo_inherited

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from slackwater.common.threads import Thread, find_thread
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.core.threads import Thread, find_thread
 
 ROOM = 1000  # lines of what was forgotten, until the file is written anew
 

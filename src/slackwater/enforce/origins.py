@@ -9,10 +9,10 @@ import os
 import time
 from collections.abc import Iterator
 
-from slackwater.core.threads import Thread, find_thread, threads_of
+from slackwater.common.process_tree import all_processes, descendants, read_stat
+from slackwater.common.threads import Thread, find_thread, threads_of
 from slackwater.enforce.groups import Groups
 from slackwater.enforce.journal import Entry, Journal, thread_entry
-from slackwater.metrics.process_tree import all_processes, descendants, read_stat
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from slackwater.core.threads import Thread
+from slackwater.common.threads import Thread
 
 Scheduler = Literal["other", "round-robin"]
 

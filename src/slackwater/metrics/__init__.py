@@ -2,7 +2,7 @@
 
 from slackwater.metrics.batches import Batch, BatchObserver, Coming
 from slackwater.metrics.graph import Metric, MetricProvider
-from slackwater.metrics.online import BatchCost, Moments, Smoothed
+from slackwater.statistics.online import BatchCost, Moments, Smoothed
 
 __all__ = [
     "Batch",

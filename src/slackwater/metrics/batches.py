@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from slackwater.core.model import QueryMetrics
-from slackwater.metrics.online import BatchCost, Moments, Smoothed
+from slackwater.statistics.online import BatchCost, Moments, Smoothed
 
 COLD = 2  # batches of a query that cost up to ten times as much as all others
 

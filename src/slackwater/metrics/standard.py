@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from slackwater.core.entities import Reading, Values
 from slackwater.metrics.graph import Metric
-from slackwater.metrics.online import Smoothed
+from slackwater.statistics.online import Smoothed
 
 HISTORY = 600  # readings that the time of an arrival is looked up in
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.flink import LocalFlink, SqlClient, find_flink
+from slackwater_bench.flink import LocalFlink, SqlClient, find_flink
 from tests.spark_streams import spark_streams
 
 

@@ -4,13 +4,13 @@ import time
 
 import pytest
 
+from slackwater.common.threads import thread_cpu_ns, thread_name
 from slackwater.core.entities import Operator
 from slackwater.core.errors import EngineError
-from slackwater.core.threads import thread_cpu_ns, thread_name
-from slackwater.engines.flink import LocalFlink, SqlClient
-from slackwater.engines.flink.sql import cancel
 from slackwater.engines.outside.flink import Flink
 from slackwater.metrics import MetricProvider
+from slackwater_bench.flink import LocalFlink, SqlClient
+from slackwater_bench.flink.sql import cancel
 from tests.flink_jobs import PIPELINE, SINK, SOURCE, start_job
 from tests.waiting import eventually
 

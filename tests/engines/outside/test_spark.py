@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from slackwater.common.threads import thread_name
 from slackwater.core.errors import EngineError, UsageError
-from slackwater.core.threads import thread_name
 from slackwater.engines.outside.attach import thread_names
 from slackwater.engines.outside.spark import Spark
 from slackwater.metrics import MetricProvider

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from slackwater import policies
-from slackwater.bench.ideal import first_arrival_us
 from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.arrivals import Arrivals, Bursts, Feed
 from slackwater.engines.simulator.cluster import Cluster
@@ -21,6 +20,7 @@ from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.engines.simulator.warmup import WarmUp
 from slackwater.traffic import Traffic
+from slackwater_bench.ideal import first_arrival_us
 
 START_S = 1_000_000.0
 SECONDS = 12.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.engines.spark.feed import FeedReader
+from slackwater.engines.spark.sources.feed import FeedReader
 
 
 def read(reader: FeedReader, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from slackwater.core import Admission, SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.observer import instant_s
+from slackwater.engines.spark.progress import instant_s
 from slackwater.policies import Policy
 from slackwater.traffic import Traffic
-from slackwater.workloads.ysb import Ysb
+from slackwater_bench.workloads.ysb import Ysb
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.spark
@@ -333,7 +333,7 @@ def test_a_dry_run_decides_and_holds_nothing(
 def test_deadlines_are_discovered(
     spark: SparkSession, make_fleet: Callable[..., Fleet], events: Path
 ) -> None:
-    from slackwater.engines.spark import wire
+    from slackwater.ipc import wire
 
     fleet = make_fleet("fcfs")
     fleet.start(windowed(read(spark, events)).writeStream.format("noop"), name="w")
@@ -426,7 +426,7 @@ def test_a_query_is_paused_and_goes_on_from_its_checkpoint(
 def test_what_the_controller_is_told_reaches_the_fleet(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
-    from slackwater.engines.spark import wire
+    from slackwater.ipc import wire
 
     fleet = make_fleet("fcfs")
     fleet.start(rate(spark).writeStream.format("noop"), name="q", target=2.0)

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.observer import ran_a_batch
+from slackwater.engines.spark.progress import ran_a_batch
 from slackwater.traffic import Traffic
-from slackwater.workloads.base import WindowRows, collect_windows, differences
-from slackwater.workloads.linear_road import LinearRoad
-from slackwater.workloads.ysb import Ysb
+from slackwater_bench.workloads.base import WindowRows, collect_windows, differences
+from slackwater_bench.workloads.linear_road import LinearRoad
+from slackwater_bench.workloads.ysb import Ysb
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.spark
@@ -126,7 +126,7 @@ def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[...
 def test_memory_is_known_to_the_controller(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
-    from slackwater.engines.spark import wire
+    from slackwater.ipc import wire
 
     fleet = make_fleet("klink")
     eventually(lambda: wire.ask(fleet.socket, "status")["memory"] is not None, 10)

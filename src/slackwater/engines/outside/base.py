@@ -5,9 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
+from slackwater.common.threads import Thread, thread_cpu_ns
 from slackwater.core.entities import Operator, Reading, Values
 from slackwater.core.errors import EngineError
-from slackwater.core.threads import Thread, thread_cpu_ns
 
 
 class Driver(ABC):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from slackwater.common.threads import Thread
 from slackwater.core.entities import Operator, Reading
 from slackwater.core.errors import EngineError
-from slackwater.core.threads import Thread
 from slackwater.engines.outside.base import Driver
 from slackwater.engines.outside.http import Endpoint
 from slackwater.engines.outside.jvm_threads import JvmThreads

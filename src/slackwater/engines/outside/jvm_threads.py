@@ -2,8 +2,8 @@
 
 import os
 
+from slackwater.common.threads import Thread, find_thread, threads_of
 from slackwater.core.errors import EngineError
-from slackwater.core.threads import Thread, find_thread, threads_of
 from slackwater.engines.outside import attach
 
 

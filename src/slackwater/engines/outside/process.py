@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from slackwater.common.process_tree import read_stat
+from slackwater.common.threads import Thread, find_thread, thread_name, threads_of
 from slackwater.core.entities import Operator, Reading
 from slackwater.core.errors import EngineError, UsageError
-from slackwater.core.threads import Thread, find_thread, thread_name, threads_of
 from slackwater.engines.outside.base import Driver
-from slackwater.metrics.process_tree import read_stat
 
 ANSWER_LIMIT_S = 2.0
 

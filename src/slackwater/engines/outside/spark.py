@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from slackwater.common.process_tree import CpuMeter, all_processes, descendants
+from slackwater.common.threads import Thread, find_thread, threads_of
 from slackwater.core.entities import Operator, Reading
 from slackwater.core.errors import EngineError, UsageError
-from slackwater.core.threads import Thread, find_thread, threads_of
 from slackwater.engines.outside.base import Driver
 from slackwater.engines.outside.http import Endpoint
 from slackwater.engines.outside.jvm_threads import JvmThreads
 from slackwater.engines.outside.listeners import is_local, pid_of_port
-from slackwater.metrics.process_tree import CpuMeter, all_processes, descendants
 
 _STREAM = re.compile(r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>[\w-]+), runId")
 _TASK = re.compile(

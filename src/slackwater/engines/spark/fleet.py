@@ -16,30 +16,31 @@ from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.core.slots import default_slots
 from slackwater.core.windows import Deadlines
-from slackwater.engines.spark import source_gate, wire
-from slackwater.engines.spark.agent import Agent, AgentEvents
-from slackwater.engines.spark.approximate_fleet import FleetApproximate
-from slackwater.engines.spark.controller import ControllerSettings
-from slackwater.engines.spark.discovery import discover, discover_query
-from slackwater.engines.spark.fleet_control import FleetControl
-from slackwater.engines.spark.gate_choice import GateKind, choose_gate
-from slackwater.engines.spark.handle import FleetQuery
-from slackwater.engines.spark.knobs import find_knobs
-from slackwater.engines.spark.launcher import Launcher
-from slackwater.engines.spark.members import (
+from slackwater.engines.spark.approximate.fleet import FleetApproximate
+from slackwater.engines.spark.approximate.planner import Planner
+from slackwater.engines.spark.control.client import FleetControl
+from slackwater.engines.spark.control.service import ControllerSettings
+from slackwater.engines.spark.gates import source as source_gate
+from slackwater.engines.spark.gates.choice import GateKind, choose_gate
+from slackwater.engines.spark.plans.discovery import discover, discover_query
+from slackwater.engines.spark.queries.agent import Agent, AgentEvents
+from slackwater.engines.spark.queries.forwarding import FleetParts
+from slackwater.engines.spark.queries.handle import FleetQuery
+from slackwater.engines.spark.queries.launcher import Launcher
+from slackwater.engines.spark.queries.pauses import Pauses
+from slackwater.engines.spark.queries.registry import (
     Member,
     first_line,
     note,
     query_spec,
     query_status,
 )
-from slackwater.engines.spark.parts import FleetParts
-from slackwater.engines.spark.pauses import Pauses
-from slackwater.engines.spark.planner import Planner
-from slackwater.engines.spark.quality_fleet import FleetQuality
-from slackwater.engines.spark.quality_loop import QualityLoop, QualitySettings
-from slackwater.engines.spark.restarts import Restarter
-from slackwater.engines.spark.status import Accuracies, FleetStatus
+from slackwater.engines.spark.queries.restarts import Restarter
+from slackwater.engines.spark.queries.status import Accuracies, FleetStatus
+from slackwater.engines.spark.shedding.fleet import FleetQuality
+from slackwater.engines.spark.shedding.loop import QualityLoop, QualitySettings
+from slackwater.engines.spark.sources.knobs import find_knobs
+from slackwater.ipc import wire
 from slackwater.sampling import Promise
 
 log = logging.getLogger("slackwater.fleet")

@@ -4,7 +4,7 @@
 ['lag', 'throughput']
 """
 
-from slackwater.core.family import Family
+from slackwater.common.family import Family
 from slackwater.quality.accuracies.base import Accuracy
 
 __all__ = ["Accuracy", "load", "names"]

@@ -1,0 +1,1 @@
+"""The command line: ``slackwater COMMAND --help`` tells the rest."""

@@ -1,0 +1,75 @@
+"""A fleet's controller: started, asked, switched off and on."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from slackwater.engines.spark.control.process import ControllerProcess
+from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
+from slackwater.ipc import wire
+from slackwater.ipc.link import Link
+
+log = logging.getLogger("slackwater.fleet")
+
+START_S = 20.0
+
+Known = dict[str, dict[str, Any]]  # by query
+
+
+class FleetControl:
+    """The controller of one fleet, in a process of its own or on a thread."""
+
+    def __init__(self, settings: ControllerSettings, kind: Literal["process", "thread"]) -> None:
+        self._settings = settings
+        self._kind = kind
+        self._running = self._start()
+
+    @property
+    def pid(self) -> int | None:
+        """Of its process; ``None`` when it is a thread."""
+        return self._running.pid if isinstance(self._running, ControllerProcess) else None
+
+    def await_held(self, link: Link) -> None:
+        """Until it answers, but not for ever."""
+        if not link.wait_held(START_S):
+            log.warning("the controller did not come up; queries run as plain Spark until it does")
+
+    def off(self) -> None:
+        self._ask("control", action="off")
+
+    def on(self, link: Link) -> None:
+        """Also starts one that had given up."""
+        if isinstance(self._running, ControllerProcess) and self._running.given_up:
+            self._running = self._start()
+            self.await_held(link)
+        self._ask("control", action="on")
+
+    def keep_policy(self, policy: str) -> None:
+        """One that is started later has this policy too."""
+        self._settings = replace(self._settings, policy=policy, parameters={})
+        if isinstance(self._running, ControllerProcess):
+            self._running.settings = self._settings
+
+    def cpu_s(self) -> float:
+        """CPU time that it has used so far."""
+        return float(self._ask("cost")["cpu_s"])
+
+    def known(self) -> tuple[Known, bool]:
+        """What it knows of each query, and whether gates are open."""
+        answer = self._ask("status", timeout_s=1.0)
+        return {entry["spec"]["name"]: entry for entry in answer["queries"]}, answer["open"]
+
+    def decisions(self, last: int, query: str | None) -> list[dict[str, Any]]:
+        """The last ones, newest first."""
+        found: list[dict[str, Any]] = self._ask("decisions", last=last, query=query)
+        return found
+
+    def close(self) -> None:
+        self._running.close()
+
+    def _ask(self, what: str, **more: Any) -> Any:
+        return wire.ask(Path(self._settings.socket), what, **more)
+
+    def _start(self) -> ControllerProcess | ControllerThread:
+        return (ControllerProcess if self._kind == "process" else ControllerThread)(self._settings)

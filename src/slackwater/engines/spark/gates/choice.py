@@ -1,0 +1,25 @@
+"""Which gate holds the queries of a fleet, and why."""
+
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark.gates import clock as clock_gate
+
+GateKind = Literal["auto", "clock", "source", "none"]
+
+
+def choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
+    """The kind of gate, and the reason for it."""
+    if wanted not in ("auto", "clock", "source", "none"):
+        raise UsageError(f"unknown gate {wanted!r}; known: auto, clock, source, none")
+    if wanted in ("source", "none"):
+        return wanted, "as asked"
+    obstacle = clock_gate.probe(spark)
+    if obstacle is None:
+        reason = "as asked" if wanted == "clock" else f"Spark {spark.version} has what it needs"
+        return "clock", reason
+    if wanted == "clock":
+        raise UsageError(f"no clock gate here: {obstacle}; use gate='source'")
+    return "source", obstacle

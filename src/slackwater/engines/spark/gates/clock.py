@@ -1,0 +1,223 @@
+"""The clock gate: holds a query by the clock of its trigger; the query itself is not changed.
+
+Spark's trigger loop asks a ``Clock`` for the time before each trigger. The gate puts a clock of its
+own there (made in the JVM, see :mod:`~slackwater.engines.spark.gates.method_handles`) which
+reports the arrival on a queue and then waits for a permit, at most ``max_wait``. With the wait set
+to zero the gate is open and the query runs as plain Spark.
+"""
+
+import time
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from slackwater.core.errors import EngineError
+from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+
+_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+_CLOCK = "org.apache.spark.util.Clock"
+_EXECUTOR = f"{_RUNTIME}.ProcessingTimeExecutor"
+_SEMAPHORE = "java.util.concurrent.Semaphore"
+INITIALISE_LIMIT_S = 60.0
+
+
+class ClockGateUnavailable(EngineError):
+    """This query or this Spark cannot be held by its clock; the message says why."""
+
+
+class ClockGate:
+    """The gate of one query.
+
+    Parameters
+    ----------
+    name
+        Of the query; arrivals are reported as ``"arrive NAME"`` and ends of batches as
+        ``"done NAME"`` on ``reports``, a JVM queue.
+    """
+
+    def __init__(self, handles: Handles, name: str, reports: JavaObject) -> None:
+        concurrent = handles.java.util.concurrent
+        self.name = name
+        self._handles = handles
+        self._reports = reports
+        self._permits = concurrent.Semaphore(0)
+        self._hold_ms = concurrent.atomic.AtomicReference(0)  # open until told otherwise
+        self._execution: JavaObject = None
+        self._original: JavaObject = None  # the clock that was there before
+
+    # -- control --------------------------------------------------------------------------------
+
+    def grant(self) -> None:
+        """Let the query that waits run one trigger."""
+        self._permits.release()
+
+    def close(self, max_wait_s: float) -> None:
+        """Hold from now on, no trigger for longer than ``max_wait_s``."""
+        self._hold_ms.set(max(1, round(max_wait_s * 1000)))
+
+    def open(self) -> None:
+        """Hold nothing. The order matters: whoever waits now gets a permit, all others no wait."""
+        self._hold_ms.set(0)
+        self._permits.release()
+
+    # -- installation ---------------------------------------------------------------------------
+
+    def install(self, query: StreamingQuery) -> None:
+        """Take over a query that runs; it is held from its next trigger on."""
+        self._execution = execution_of(query._jsq)
+        check_trigger(self._execution)
+        until_s = time.monotonic() + INITIALISE_LIMIT_S
+        while self._execution.triggerExecutor() is None:  # its sources are being made
+            if time.monotonic() >= until_s or not query.isActive:
+                raise ClockGateUnavailable(f"query {self.name!r} has not begun; is it active?")
+            time.sleep(0.01)
+        self._install_loop_clock()
+
+    def install_at_start(self, execution: JavaObject) -> None:
+        """Take over a query whose thread is only just starting, before its first trigger.
+
+        Its trigger executor does not exist yet, but will be made with the execution's own clock:
+        so that clock is replaced until the first call, which is the loop's.
+        """
+        check_trigger(execution)
+        self._execution = execution
+        handles = self._handles
+        once = handles.java.util.concurrent.atomic.AtomicBoolean(True)
+        first = handles.method(
+            "java.util.concurrent.atomic.AtomicBoolean",
+            "getAndSet",
+            handles.bool,
+            handles.bool,
+            of=once,
+        )
+        first = handles.insert(first, 0, False)
+        whole = handles.choose(first, self._hold(), self._now())
+        arguments = handles.type("[Ljava.lang.Object;")
+        clock = handles.implement(_CLOCK, handles.ignoring(whole, arguments))
+        self._original = execution.triggerClock()
+        self._set_field(execution, f"{_RUNTIME}.StreamExecution", "triggerClock", clock)
+
+    def finish_install(self) -> None:
+        """After the first arrival of a query installed at its start: hold every trigger."""
+        owner = f"{_RUNTIME}.StreamExecution"
+        self._set_field(self._execution, owner, "triggerClock", self._original)
+        self._install_loop_clock()
+
+    def uninstall(self) -> None:
+        """Put Spark's own clock back."""
+        self.open()
+        executor = self._execution.triggerExecutor()
+        if executor is not None:
+            self._set_field(executor, _EXECUTOR, "clock", self._execution.triggerClock())
+
+    def _install_loop_clock(self) -> None:
+        executor = self._execution.triggerExecutor()
+        kind = executor.getClass().getName()
+        if kind != _EXECUTOR:
+            raise ClockGateUnavailable(
+                f"query {self.name!r} runs under {kind.rsplit('.', 1)[-1]}; the clock gate holds "
+                "only processing-time triggers (the default)"
+            )
+        interval_ms = executor.processingTimeTrigger().intervalMs()
+        # Not the executor's clock: of a query held from its start, that is the gate's own.
+        original = self._execution.triggerClock()
+        clock = self._asap_clock() if interval_ms == 0 else self._interval_clock(original)
+        self._set_field(executor, _EXECUTOR, "clock", clock)
+
+    def _set_field(self, target: JavaObject, owner: str, name: str, value: JavaObject) -> None:
+        declared = self._handles.type(owner).getDeclaredField(name)
+        declared.setAccessible(True)
+        declared.set(target, value)
+
+    # -- the clocks -----------------------------------------------------------------------------
+
+    def _now(self) -> JavaObject:
+        """``() → Object``: the time in ms."""
+        handles = self._handles
+        now = handles.static("java.lang.System", "currentTimeMillis", handles.long)
+        return handles.returning(now, handles.object)
+
+    def _report(self, what: str) -> JavaObject:
+        """``() → boolean``: put a line on the queue; when it is full nobody listens any more."""
+        handles = self._handles
+        owner = "java.util.concurrent.LinkedBlockingQueue"
+        offer = handles.method(owner, "offer", handles.bool, handles.object, of=self._reports)
+        return handles.insert(offer, 0, f"{what} {self.name}")
+
+    def _hold(self) -> JavaObject:
+        """``() → Object``: report the arrival, wait for a permit, tell the time.
+
+        Permits left over from before the arrival are thrown away first: a grant that came after
+        the query had gone on by itself must not let its next trigger pass.
+        """
+        handles = self._handles
+        drain = handles.method(_SEMAPHORE, "drainPermits", handles.int, of=self._permits)
+        unit = handles.type("java.util.concurrent.TimeUnit")
+        acquire = handles.method(
+            _SEMAPHORE, "tryAcquire", handles.bool, handles.long, unit, of=self._permits
+        )
+        acquire = handles.insert(acquire, 1, handles.java.util.concurrent.TimeUnit.MILLISECONDS)
+        # How long to wait is read before the arrival is reported: who handles the report may find
+        # the gate open and not grant, so the gate must not be closed in between.
+        report = handles.ignoring(self._report("arrive"), handles.long)
+        wait = handles.collect(handles.then(report, acquire), handles.number(self._hold_ms))
+        whole = handles.then(drain, wait, self._now())
+        # Interrupted means stopped: the loop sees that for itself as soon as the clock returns.
+        return handles.on_interrupt(whole, self._now())
+
+    def _asap_clock(self) -> JavaObject:
+        """For triggers as soon as possible: the loop asks for the time once, before the trigger."""
+        arguments = self._handles.type("[Ljava.lang.Object;")
+        return self._handles.implement(_CLOCK, self._handles.ignoring(self._hold(), arguments))
+
+    def _interval_clock(self, original: JavaObject) -> JavaObject:
+        """For triggers at an interval: wait for the interval's end first, then for the permit."""
+        handles = self._handles
+        arguments = handles.type("[Ljava.lang.Object;")
+        wait = handles.method(_CLOCK, "waitTillTime", handles.long, handles.long, of=original)
+        wait = handles.collect(wait, handles.first_argument(handles.long))
+        done = handles.ignoring(self._report("done"), arguments)
+        hold = handles.ignoring(self._hold(), arguments)
+        held = handles.on_interrupt(handles.then(done, wait, hold), self._now())
+        now = handles.ignoring(self._now(), arguments)
+        has_target = handles.static("java.util.Objects", "nonNull", handles.bool, handles.object)
+        has_target = has_target.asType(handles.signature(handles.bool, arguments))
+        return handles.implement(_CLOCK, handles.choose(has_target, held, now))
+
+
+def execution_of(jquery: JavaObject) -> JavaObject:
+    """The running execution behind a query handle."""
+    try:
+        return jquery.streamingQuery()
+    except Exception:  # already the execution itself
+        return jquery
+
+
+def check_trigger(execution: JavaObject) -> None:
+    kind = execution.trigger().getClass().getSimpleName()
+    if kind != "ProcessingTimeTrigger":
+        raise ClockGateUnavailable(
+            f"the query's trigger is {kind}; the clock gate holds only processing-time triggers"
+        )
+
+
+def probe(spark: SparkSession) -> str | None:
+    """Why this session cannot have clock gates; ``None`` when it can."""
+    if not hasattr(spark, "_jsparkSession"):
+        return "Spark Connect has no access to the driver's JVM"
+    version: Any = spark.version
+    try:
+        handles = Handles(spark)
+        for owner, field, kind in (
+            (_EXECUTOR, "clock", _CLOCK),
+            (f"{_RUNTIME}.StreamExecution", "triggerClock", _CLOCK),
+            (f"{_RUNTIME}.MicroBatchExecution", "triggerExecutor", f"{_RUNTIME}.TriggerExecutor"),
+        ):
+            found = handles.type(owner).getDeclaredField(field).getType().getName()
+            if found != kind:
+                return f"Spark {version}: {owner}.{field} is a {found}, not a {kind}"
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        return f"Spark {version} lacks a private field that the clock gate needs ({reason})"
+    return None

@@ -1,0 +1,152 @@
+"""The source gate: holds a query by a data source of its own. Public Spark API only.
+
+A streaming source that never has a row is unioned as the left child with the user's DataFrame.
+Spark asks the sources of a query for their latest offsets from left to right, so the query stands
+still while this one waits for its grant: after the previous batch was committed, before the offsets
+of any other source are taken. Its offset never changes, so it never causes a batch.
+
+The reader lives in a Python process of its own that Spark starts for each query. That process talks
+to the controller directly and opens by itself when the lease is lost.
+"""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from slackwater.engines.spark.session.interpreter import use_this_interpreter
+from slackwater.engines.spark.sources.knobs import Knobs
+from slackwater.engines.spark.sources.process import end_quietly
+from slackwater.ipc.link import Link
+from slackwater.ipc.wire import Message
+
+FORMAT = "slackwater-gate"
+OFFSET = {"g": 0}
+# Spark keeps the sources of a batch in a Scala map, which keeps its order for up to four entries.
+MOST_OTHER_SOURCES = 3
+CONNECT_S = 0.5  # how long the first trigger waits for a controller before it runs unheld
+
+
+class GateSource(DataSource):
+    """``spark.readStream.format("slackwater-gate")``; use :func:`gate` to make one."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamReader(self, schema: StructType) -> "GateReader":
+        return GateReader(dict(self.options))
+
+
+class GateReader(DataSourceStreamReader):
+    """Waits in ``latestOffset`` until the controller grants.
+
+    Spark pickles readers, so all that lives (a connection, a thread) is made when first needed.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._turnstile: _Turnstile | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return OFFSET
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        if self._turnstile is None:
+            self._turnstile = _Turnstile(self._options)
+        self._turnstile.pass_through()
+        return OFFSET
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return []
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        return iter(())
+
+    def stop(self) -> None:
+        if self._turnstile is not None:
+            self._turnstile.close()
+        end_quietly()
+
+
+class _Turnstile:
+    """Lets one trigger through for each grant, and all of them while the lease is lost."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._query = options["query"]
+        self._max_wait_s = float(options["max_wait_s"])
+        self._knobs = Knobs()
+        self._knobs.link(self._query, map(Path, json.loads(options["knobs"])))
+        self._changed = threading.Condition()
+        self._seq = 0  # arrivals so far
+        self._granted = 0  # the latest of them that was granted
+        self._holding = False
+        self._link = Link(Path(options["socket"]), self._on_grant, self._on_lease)
+        self._link.wait_held(CONNECT_S)
+
+    def pass_through(self) -> None:
+        with self._changed:
+            self._seq += 1
+        self._arrive()
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not self._holding or self._granted >= self._seq, self._max_wait_s
+            )
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _arrive(self) -> None:
+        self._link.send({"op": "arrive", "query": self._query, "seq": self._seq})
+
+    def _on_grant(self, grant: Message) -> None:
+        with self._changed:
+            if grant["seq"] != self._seq:
+                return  # stale: that trigger has gone on without it
+            self._knobs.set_rows(self._query, grant["rows"])
+            self._granted = self._seq
+            self._changed.notify_all()
+
+    def _on_lease(self, holds: bool) -> None:
+        with self._changed:
+            self._holding = holds
+            unanswered = self._granted < self._seq
+            if not holds:
+                self._granted = self._seq  # who waits goes on, even if the lease is back at once
+                self._knobs.clear()
+            self._changed.notify_all()
+        if holds and unanswered:
+            self._arrive()
+
+
+def gate(
+    spark: SparkSession,
+    df: DataFrame,
+    *,
+    query: str,
+    socket: Path,
+    knobs: Sequence[Path],
+    max_wait_s: float,
+) -> DataFrame:
+    """``df`` behind a source gate."""
+    use_this_interpreter(spark)
+    spark.dataSource.register(GateSource)
+    source = (
+        spark.readStream.format(FORMAT)
+        .schema(df.schema)
+        .option("query", query)
+        .option("socket", str(socket))
+        .option("knobs", json.dumps([str(path) for path in knobs]))
+        .option("max_wait_s", str(max_wait_s))
+        .load()
+    )
+    return source.union(df)

@@ -1,0 +1,141 @@
+"""``fleet.toml``: what runs, and under which policy."""
+
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from slackwater.common.toml_files import load_toml
+from slackwater.core.errors import UsageError
+
+FILE_NAME = "fleet.toml"
+FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SparkSection(_Section):
+    """``[spark]``"""
+
+    master: str | None = None  # local[*] by default; spark://host:port for a cluster
+    profile: Literal["tuned", "large", "stock"] = "tuned"
+    conf: dict[str, str | int | float | bool] = {}  # wins over the profile
+
+
+class ApproximateSection(_Section):
+    """``[queries.NAME.approximate]``: arguments of ``Fleet.approximate``."""
+
+    time: str
+    window: str
+    slide: str | None = None
+    offset: str | None = None
+    by: list[str] = []
+    aggregates: dict[str, str] = Field(min_length=1)
+    error: float = Field(0.05, gt=0, lt=1)
+    confidence: float = Field(0.95, gt=0, lt=1)
+    sampler: str = "aion"
+    arrival: str | None = None  # column with arrival times, for sources that are not ours
+
+
+class QuerySection(_Section):
+    """``[queries.NAME]``"""
+
+    query: str  # module:function; called with the session and the arguments
+    arguments: dict[str, Any] = {}
+    priority: float = Field(1.0, ge=0)
+    max_wait: float | None = Field(None, gt=0)
+    min_accuracy: float | None = Field(None, ge=0, le=1)  # its rows must be sheddable
+    target: float | None = Field(None, gt=0)  # latency in seconds that is wanted; is shown
+    rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
+    # The following are for functions that return a DataFrame; a writer brings its own.
+    format: str = "noop"
+    path: str | None = None
+    output_mode: Literal["append", "update", "complete"] = "append"
+    trigger: str | None = None  # processing time, for example "2 seconds"
+    options: dict[str, str] = {}
+    checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
+    approximate: ApproximateSection | None = None  # then the function returns the input
+    # The following are for `slackwater fleet`.
+    workers: list[str] = []  # where it should run
+    task: str | None = None  # of an application; several queries of one task are its instances
+    reads: list[str] = []  # tasks whose logs it reads
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if self.format in FILE_FORMATS and self.path is None and "path" not in self.options:
+            raise ValueError(f'format = "{self.format}" needs path = "…"')
+        return self
+
+
+class QualitySection(_Section):
+    """``[quality]``: how queries with a ``min_accuracy`` are shed."""
+
+    period: Annotated[float, Field(gt=0)] = 1.0  # seconds
+    headroom: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    counts_others: bool = True  # whether CPU that other processes use is out of reach
+    batch_every: Annotated[float, Field(gt=0)] = 1.0  # seconds
+    drain: Annotated[float, Field(gt=0)] = 2.0  # seconds
+    patience: Annotated[int, Field(ge=1)] = 10  # cycles
+    warmup: Annotated[float, Field(gt=0)] = 30.0  # seconds
+
+
+class WorkerSection(_Section):
+    """``[workers.NAME]``: a Spark application of `slackwater fleet`."""
+
+    cores: Annotated[float, Field(gt=0)] | None = None  # default: of its CPUs, or all
+    cpus: list[Annotated[int, Field(ge=0)]] = []  # it is bound to these
+    remote: bool = False  # started by hand, perhaps elsewhere: `slackwater worker NAME`
+
+
+class FleetFile(_Section):
+    """The whole file."""
+
+    name: str | None = None
+    policy: str = "klink"
+    parameters: dict[str, Any] = {}  # of the policy
+    slots: int | None = Field(None, ge=1)
+    max_wait: float | None = Field(None, gt=0)
+    gate: Literal["auto", "clock", "source", "none"] = "auto"
+    controller: Literal["process", "thread"] = "process"
+    checkpoints: str = "checkpoints"
+    spark: SparkSection = SparkSection()
+    quality: QualitySection = QualitySection()
+    forwarding: bool = True  # whether queries of `slackwater fleet` tell each other of progress
+    listen: str | None = None  # of `slackwater fleet`: host:port; default: a Unix socket
+    workers: dict[str, WorkerSection] = {}
+    queries: dict[str, QuerySection] = {}
+
+
+def find(path: Path | None, start: Path) -> Path:
+    """The file that was named (or its folder), or ``fleet.toml`` in ``start`` or a folder above."""
+    if path is not None:
+        named = path / FILE_NAME if path.is_dir() else path
+        if not named.is_file():
+            raise UsageError(f"{named}: no such file; name a fleet file, such as {FILE_NAME}")
+        return named.resolve()
+    for folder in (start, *start.resolve().parents):
+        if (folder / FILE_NAME).is_file():
+            return (folder / FILE_NAME).resolve()
+    raise UsageError(f"no {FILE_NAME} here or in a folder above; `slackwater init` writes one")
+
+
+def load(path: Path) -> FleetFile:
+    """Read and check; what is wrong is told in one line."""
+    fleet = load_toml(path, FleetFile)
+    if not fleet.queries:
+        raise UsageError(f"{path}: no queries; add a section [queries.NAME]")
+    _refuse_circles(path, fleet)
+    return fleet
+
+
+def _refuse_circles(path: Path, fleet: FleetFile) -> None:
+    reads: dict[str, set[str]] = {}
+    for name, query in fleet.queries.items():
+        reads.setdefault(query.task or name, set()).update(query.reads)
+    try:
+        TopologicalSorter(reads).prepare()
+    except CycleError as error:
+        raise UsageError(f"{path}: queries read each other: {', '.join(error.args[1])}") from None

@@ -1,0 +1,298 @@
+"""Runs a fleet from its file: builds every query, starts it, shows what happens."""
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from rich.console import Console
+from rich.live import Live
+
+from slackwater import policies
+from slackwater.common.loading import load_object
+from slackwater.core.errors import UsageError
+from slackwater.core.windows import Deadlines
+from slackwater.engines.spark.checkpoints.ownership import claim
+from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.plans.discovery import discover
+from slackwater.engines.spark.queries.registry import first_line
+from slackwater.engines.spark.session.session import session
+from slackwater.engines.spark.shedding.loop import QualitySettings
+from slackwater.operations.fleet_file import FleetFile, QualitySection, QuerySection
+
+log = logging.getLogger("slackwater.fleet")
+
+LINE_PERIOD_S = 10.0  # between two status lines where the output is not a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of a query without starting it."""
+
+    deadlines: Deadlines
+    own_writer: bool = False  # then trigger and output mode are the writer's, and not known
+
+
+class Launch:
+    """One run of a fleet file.
+
+    Parameters
+    ----------
+    folder
+        Of the file: relative paths and modules are looked up there.
+    dry_run
+        Decide, but hold nothing.
+    quality
+        Instead of what the file says.
+    """
+
+    def __init__(
+        self,
+        file: FleetFile,
+        folder: Path,
+        *,
+        dry_run: bool = False,
+        quality: QualitySettings | None = None,
+    ) -> None:
+        self._quality = quality
+        self.file = file
+        self.folder = folder
+        self.dry_run = dry_run
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+        policies.load(file.policy, **file.parameters)
+        # All names are looked up before Spark is started: a typo should not cost ten seconds.
+        self._functions = {name: _function(name, q) for name, q in file.queries.items()}
+
+    def run(self, console: Console, seconds: float | None = None) -> int:
+        """Until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
+        stop = threading.Event()
+        spark = self.open_session()
+        _on_signals(stop)  # after Spark has put its own handler, which would cancel all jobs
+        frames = {name: self.build(spark, name) for name in self.file.queries}
+        with self.open_fleet(spark) as fleet:
+            for name, frame in frames.items():
+                if stop.is_set():
+                    break
+                self.start(fleet, name, frame)
+            _show(fleet, console, stop, seconds)
+            failures = fleet.failures
+            console.print(fleet.status().table())
+            # What stopping interrupts would otherwise be reported as errors.
+            spark.sparkContext.setLogLevel("OFF")
+        spark.stop()
+        for name, error in failures.items():
+            console.print(f"[red]{name} failed:[/] {error}", highlight=False)
+        return 1 if failures else 0
+
+    def outlines(self) -> dict[str, Outline]:
+        """Every query as its plan and its section show it; nothing is started."""
+        spark = self.open_session()
+        try:
+            return {name: self._outline(spark, name) for name in self.file.queries}
+        finally:
+            spark.stop()
+
+    def _outline(self, spark: SparkSession, name: str) -> Outline:
+        section, built = self.file.queries[name], self.build(spark, name)
+        if isinstance(built, Exception):
+            raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
+        if not isinstance(built, DataFrame):
+            return Outline(discover(built._df), own_writer=True)
+        return Outline(replace(discover(built), output_mode=section.output_mode))
+
+    def open_session(self) -> SparkSession:
+        """As the file wants it."""
+        spark, conf = self.file.spark, self.file.spark.conf
+        texts = {key: _spark_text(value) for key, value in conf.items()}
+        started = session(self.file.name or "slackwater", spark.master, spark.profile, texts)
+        started.sparkContext.setLogLevel("ERROR")
+        return started
+
+    def open_fleet(self, spark: SparkSession, name: str | None = None) -> Fleet:
+        """An empty fleet, named as the file says or as ``name``."""
+        file = self.file
+        return Fleet(
+            spark,
+            file.policy,
+            name=name or file.name,
+            slots=file.slots,
+            gate=file.gate,
+            max_wait=file.max_wait,
+            controller=file.controller,
+            dry_run=self.dry_run,
+            parameters=file.parameters,
+            quality=self._quality or quality_settings(file.quality),
+        )
+
+    def build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
+        """What the query's function returns; an error of its own stops only this query."""
+        section = self.file.queries[name]
+        try:
+            built = self._functions[name](spark, **section.arguments)
+        except Exception as error:
+            log.warning("%s: %s raised %s: %s", name, section.query, type(error).__name__, error)
+            return error
+        if isinstance(built, DataFrame) and not built.isStreaming:
+            raise UsageError(
+                f"{name}: {section.query} returned a batch DataFrame; read it with readStream"
+            )
+        if not isinstance(built, DataFrame | DataStreamWriter):
+            raise UsageError(
+                f"{name}: {section.query} returned {type(built).__name__}; return a streaming "
+                "DataFrame or df.writeStream…"
+            )
+        return built
+
+    def start(
+        self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter | Exception
+    ) -> None:
+        """Start what the query's function returned; an error of its own stops only this query."""
+        section = self.file.queries[name]
+        if isinstance(built, Exception):
+            fleet.report_failure(name, f"{type(built).__name__}: {built}")
+            return
+        checkpoint = self.checkpoint(name)
+        if section.path is not None:
+            check_results(name, self._path(section.path), checkpoint)
+        keys = {"priority": section.priority, "max_wait": section.max_wait}
+        try:
+            if section.approximate is not None:
+                built = self._approximate(fleet, name, built)
+            if isinstance(built, DataFrame):
+                gated = fleet.gate_kind == "source"
+                claim(checkpoint, name, built, gated=gated)
+                if gated:
+                    built = fleet.gate(built, name, **keys)  # type: ignore[arg-type]
+                built = self._writer(built, section)
+            elif fleet.gate_kind == "source":
+                raise UsageError(
+                    f"{name}: the source gate needs a DataFrame; return it instead of a writer"
+                )
+            else:
+                claim(checkpoint, name)
+            writer = built.option("checkpointLocation", str(checkpoint))
+            keys |= {"min_accuracy": section.min_accuracy, "target": section.target}
+            fleet.start(writer, name=name, **keys)  # type: ignore[arg-type]
+        except UsageError:
+            raise
+        except Exception as error:
+            fleet.report_failure(name, first_line(str(error)))
+            log.error("%s could not be started, the others go on: %s", name, first_line(str(error)))
+
+    def _approximate(
+        self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter
+    ) -> DataFrame:
+        section = self.file.queries[name]
+        assert section.approximate is not None
+        if not isinstance(built, DataFrame):
+            raise UsageError(f"{name}: an approximate query needs a DataFrame, not a writer")
+        if section.output_mode != "append":
+            raise UsageError(f"{name}: an approximate query writes in append mode")
+        return fleet.approximate(built, **section.approximate.model_dump())
+
+    def _writer(self, frame: DataFrame, section: QuerySection) -> DataStreamWriter:
+        writer = frame.writeStream.format(section.format).outputMode(section.output_mode)
+        writer = writer.options(**section.options)
+        if section.path is not None:
+            writer = writer.option("path", str(self._path(section.path)))
+        if section.trigger is not None:
+            writer = writer.trigger(processingTime=section.trigger)
+        return writer
+
+    def reread(self, queries: dict[str, QuerySection]) -> None:
+        """The file's queries have changed."""
+        self.file = self.file.model_copy(update={"queries": queries})
+        self._functions = {name: _function(name, q) for name, q in queries.items()}
+
+    def checkpoint(self, name: str) -> Path:
+        """The folder of a query."""
+        stated = self.file.queries[name].checkpoint
+        return self._path(stated or f"{self.file.checkpoints}/{name}")
+
+    def _path(self, text: str) -> Path:
+        return (self.folder / text).resolve()
+
+
+def check_results(name: str, path: Path, checkpoint: Path) -> None:
+    """Refuse results of a query whose checkpoint is gone.
+
+    Spark's file sink remembers the numbers of the batches that it has; a query that begins anew
+    counts from zero, and its first batches would be taken for those and left out without a word.
+    """
+    begun = any((checkpoint / "offsets").glob("[0-9]*"))
+    if not begun and any((path / "_spark_metadata").glob("[0-9]*")):
+        raise UsageError(
+            f"{name}: {path} has results of a query whose checkpoint is gone; Spark would leave "
+            "out as many batches: remove that folder too, or write to another"
+        )
+
+
+def quality_settings(section: QualitySection) -> QualitySettings:
+    """As ``[quality]`` says."""
+    return QualitySettings(
+        period_s=section.period,
+        headroom=section.headroom,
+        counts_others=section.counts_others,
+        batch_every_s=section.batch_every,
+        drain_s=section.drain,
+        patience=section.patience,
+        warmup_s=section.warmup,
+    )
+
+
+def _function(name: str, section: QuerySection) -> Callable[..., Any]:
+    try:
+        found = load_object(section.query)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    if not callable(found):
+        raise UsageError(f"{name}: {section.query} is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _spark_text(value: str | int | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _on_signals(stop: threading.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+
+
+def _show(fleet: Fleet, console: Console, stop: threading.Event, seconds: float | None) -> None:
+    """A live table on a terminal, a line now and then elsewhere."""
+    until_s = time.monotonic() + seconds if seconds is not None else float("inf")
+
+    def over() -> bool:
+        return stop.is_set() or time.monotonic() >= until_s or fleet.wait(0)
+
+    if console.is_terminal:
+        with Live(fleet.status().table(), console=console, refresh_per_second=4) as live:
+            while not over():
+                stop.wait(0.5)
+                live.update(fleet.status().table())
+        return
+    next_line_s = 0.0
+    while not over():
+        if time.monotonic() >= next_line_s:
+            console.print(_line(fleet), highlight=False)
+            next_line_s = time.monotonic() + LINE_PERIOD_S
+        stop.wait(0.2)
+
+
+def _line(fleet: Fleet) -> str:
+    status = fleet.status()
+    states = [query.state for query in status.queries]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+    batches = sum(query.batches for query in status.queries)
+    return (
+        f"{time.strftime('%H:%M:%S')} {counts}; {batches} batches; controller {status.controller}"
+    )

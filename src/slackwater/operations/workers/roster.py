@@ -1,0 +1,85 @@
+"""What outlives a supervisor: which worker processes there are."""
+
+import contextlib
+import json
+import os
+import signal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from slackwater.common.files import replace_text
+from slackwater.common.process_tree import read_stat
+
+GONE_LIMIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class WorkerProcess:
+    """A process that leads a group of its own; start time and pid name it for good."""
+
+    pid: int
+    started: int  # ticks since boot
+
+    @property
+    def alive(self) -> bool:
+        stat = read_stat(self.pid)
+        return stat is not None and stat.started == self.started and not _is_zombie(self.pid)
+
+    def end_group(self) -> None:
+        """Kill all that the worker has left behind (Spark's JVM, Python), and see it gone."""
+        stat = read_stat(self.pid)
+        if stat is not None and stat.started != self.started:
+            return  # its number is another's by now, so nothing of its group is left
+        until_s = time.monotonic() + GONE_LIMIT_S
+        while time.monotonic() < until_s and _group_lives(self.pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+class Roster:
+    """The worker processes, in a file that is replaced at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.processes: dict[str, WorkerProcess] = {}
+        try:
+            found = json.loads(path.read_text())
+            self.processes = {name: WorkerProcess(**each) for name, each in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            pass  # none before us, or nothing that can be believed
+
+    def add(self, name: str, pid: int) -> None:
+        stat = read_stat(pid)
+        if stat is not None:
+            self.processes[name] = WorkerProcess(pid, stat.started)
+            self._write()
+
+    def remove(self, name: str) -> None:
+        if self.processes.pop(name, None) is not None:
+            self._write()
+
+    def _write(self) -> None:
+        entries = {name: asdict(process) for name, process in self.processes.items()}
+        replace_text(self._path, json.dumps(entries))
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _group_lives(group: int) -> bool:
+    """Whether any process of a group runs; zombies do not."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == group and fields[0] != "Z":
+                return True
+    return False

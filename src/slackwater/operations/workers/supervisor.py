@@ -1,0 +1,338 @@
+"""The supervisor: starts workers, hears their reports, tells them what to run."""
+
+import logging
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from slackwater import policies
+from slackwater.common.subprocesses import child_environment
+from slackwater.core.errors import UsageError
+from slackwater.ipc import wire
+from slackwater.operations import fleet_file as config
+from slackwater.operations.fleet_file import FleetFile
+from slackwater.operations.workers import address
+from slackwater.operations.workers.board import Board, Directive, Wanted
+from slackwater.operations.workers.channel import Channel, ChannelError, Message, accept
+from slackwater.operations.workers.relay import relayed
+from slackwater.operations.workers.roster import Roster
+from slackwater.operations.workers.secret import make_token, read_token
+from slackwater.quality import QualityController, WarmUps
+
+log = logging.getLogger("slackwater.operations.workers")
+
+PERIOD_S = 0.5
+CONTROL_EVERY_S = 2.0
+JOIN_S = 60.0  # that workers have to join before queries are placed without them
+SILENT_S = 20.0  # a worker of another machine that says nothing for so long counts as dead
+RESPAWN_S = 2.0
+MOST_STRANGERS = 32  # connections at once that have not shown the token yet
+
+
+def wanted_of(file: FleetFile) -> list[Wanted]:
+    """The queries of a fleet file."""
+    return [
+        Wanted(
+            name,
+            query.priority,
+            query.min_accuracy,
+            tuple(query.workers),
+            query.task,
+            tuple(query.reads),
+        )
+        for name, query in file.queries.items()
+    ]
+
+
+def _check_cpus(file: FleetFile) -> None:
+    """Of workers that are started here."""
+    there = os.sched_getaffinity(0)
+    for name, section in file.workers.items():
+        missing = sorted(set(section.cpus) - there)
+        if missing and not section.remote:
+            shown = ", ".join(map(str, sorted(there)))
+            raise UsageError(
+                f"workers.{name}: there is no CPU {missing[0]} here; there are {shown}"
+            )
+
+
+class Supervisor:
+    """Runs a fleet file on several workers.
+
+    Parameters
+    ----------
+    path
+        Of the fleet file: workers read it themselves.
+    """
+
+    def __init__(self, file: FleetFile, path: Path) -> None:
+        if not file.workers:
+            raise UsageError(f"{path}: no workers; add a section [workers.NAME]")
+        policies.load(file.policy, **file.parameters)  # a wrong one is told here, not by workers
+        _check_cpus(file)
+        self.file = file
+        self.path = path
+        self.name = file.name or "slackwater"
+        self._epoch = time.time()
+        make_token(address.token_path(self.name))
+        self._token = read_token(address.token_path(self.name))
+        self.roster = Roster(wire.runtime_dir() / f"{self.name}.workers.json")
+        self._changed_ns = path.stat().st_mtime_ns
+        self.board = Board(
+            wanted_of(file),
+            QualityController(
+                headroom=file.quality.headroom,
+                warmups=WarmUps(limit_s=file.quality.warmup),
+                patience=file.quality.patience,
+            ),
+        )
+        self._channels: dict[str, Channel] = {}
+        self._heard_s: dict[str, float] = {}
+        self._spawned: dict[str, subprocess.Popen[bytes]] = {}
+        self._spawned_s: dict[str, float] = {}
+        self._inbox: queue.Queue[tuple[str, Message | None]] = queue.Queue()
+        self._server = address.listen(self.name, file.listen)
+        self._closing = threading.Event()
+        self._strangers = threading.Semaphore(MOST_STRANGERS)
+        self._controlled_s = 0.0
+        threading.Thread(target=self._accept, name="slackwater-accept", daemon=True).start()
+
+    def run(self) -> None:
+        """Until :meth:`stop`."""
+        began_s = time.monotonic()
+        while not self._closing.is_set():
+            try:
+                self._turn(time.monotonic() > began_s + JOIN_S)
+            except Exception:  # the workers go on, and so do we
+                log.exception("something is wrong with the supervisor; it goes on")
+                self._closing.wait(PERIOD_S)
+
+    def _turn(self, waited: bool) -> None:
+        """One round; ``waited``: long enough for workers to join."""
+        self._keep_workers()
+        self._hear()
+        if self._complete() or waited:
+            self._direct(self.board.place_all(time.time()))
+        if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
+            self._controlled_s = time.monotonic()
+            self._reread()
+            self._direct(self.board.control(time.time()))
+
+    def _complete(self) -> bool:
+        """Whether every worker that lives has said what it runs: what runs is not started twice,
+        and the first to come does not get everything."""
+        living = [name for name, process in self.roster.processes.items() if process.alive]
+        views = [self.board.workers.get(name) for name in living]
+        return all(view is not None and view.report for view in views)
+
+    def stop(self) -> None:
+        """Ends the loop; also from a signal handler."""
+        self._closing.set()
+
+    @property
+    def closing(self) -> bool:
+        return self._closing.is_set()
+
+    def close(self, timeout_s: float = 60.0) -> None:
+        """Let the workers stop their queries and end."""
+        self._closing.set()
+        told = list(self._channels)
+        for name in told:
+            self._send(name, {"op": "over"})
+        until_s = time.monotonic() + timeout_s
+        for name, known in list(self.roster.processes.items()):
+            while name in told and known.alive and time.monotonic() < until_s:
+                time.sleep(0.05)
+            if name in told and known.alive:
+                log.warning("worker %s did not end; it is killed", name)
+            known.end_group()
+            self.roster.remove(name)
+        for process in self._spawned.values():
+            process.poll()
+        self._server.close()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One a query, for the table."""
+        found = []
+        warming = self.board.warming(time.time())
+        for placed in list(self.board.queries.values()):
+            view = self.board.workers.get(placed.worker or "")
+            known = view.queries.get(placed.wanted.name, {}) if view is not None else {}
+            found.append(
+                {
+                    "query": placed.wanted.name,
+                    "phase": placed.phase,
+                    "worker": placed.worker,
+                    "priority": placed.wanted.priority,
+                    "moves": placed.moves,
+                    "desired": placed.desired,
+                    "warming": placed.worker in warming,
+                    "accuracy": known.get("accuracy"),
+                    "rate": known.get("rate"),
+                    "lag_s": known.get("lag_s"),
+                    "cost": known.get("cost"),  # cores
+                    "error": placed.error,
+                }
+            )
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """Everything that is known, for a file of JSON lines."""
+        workers = {
+            name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
+            for name, view in list(self.board.workers.items())
+        }
+        return {
+            "at_s": round(time.time(), 2),
+            "workers": workers,
+            "queries": self.rows(),
+            "events": list(self.board.events),
+        }
+
+    def _reread(self) -> None:
+        """Queries may be added to the file and taken from it while the fleet runs."""
+        try:
+            changed_ns = self.path.stat().st_mtime_ns
+            if changed_ns == self._changed_ns:
+                return
+            self._changed_ns = changed_ns
+            file = config.load(self.path)
+        except (OSError, UsageError) as error:
+            log.warning("the fleet goes on as it is: %s", error)
+            return
+        self._direct(self.board.want(wanted_of(file), time.time()))
+
+    # -- workers --------------------------------------------------------------------------------
+
+    def _keep_workers(self) -> None:
+        """Start those that are ours to start; see which have died."""
+        for name, section in self.file.workers.items():
+            process = self.roster.processes.get(name)
+            if process is not None and not process.alive:
+                self._bury(name)
+                process = None
+            silent_s = time.monotonic() - self._heard_s.get(name, time.monotonic())
+            if section.remote and name in self.board.workers and silent_s > SILENT_S:
+                self._bury(name)
+            waited = time.monotonic() >= self._spawned_s.get(name, -RESPAWN_S) + RESPAWN_S
+            if process is None and not section.remote and waited:
+                self._spawn(name)
+
+    def _spawn(self, name: str) -> None:
+        command = [sys.executable, "-m", "slackwater.cli", "worker", name, str(self.path)]
+        process = subprocess.Popen(
+            command,
+            start_new_session=True,  # a group of its own: it outlives us, and is ended as a whole
+            stdin=subprocess.DEVNULL,
+            env=child_environment(),
+        )
+        self._spawned[name] = process
+        self._spawned_s[name] = time.monotonic()
+        self.roster.add(name, process.pid)
+
+    def _bury(self, name: str) -> None:
+        """Nothing that a dead worker started may still write when its queries go on elsewhere."""
+        process = self.roster.processes.get(name)
+        log.warning("worker %s died", name)
+        if process is not None:
+            process.end_group()
+        if name in self._spawned:
+            self._spawned.pop(name).poll()
+        self.roster.remove(name)
+        channel = self._channels.pop(name, None)
+        if channel is not None:
+            channel.close()
+        self.board.lost(name)
+
+    # -- the channel ----------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        while not self._closing.is_set():
+            try:
+                connection, _ = self._server.accept()
+            except OSError as error:
+                if not self._closing.wait(0.2):
+                    log.warning("nobody can join now: %s", error)
+                continue
+            if not self._strangers.acquire(blocking=False):
+                connection.close()  # so many that have not shown the token are enough
+                continue
+            threading.Thread(target=self._welcome, args=(connection,), daemon=True).start()
+
+    def _welcome(self, connection: socket.socket) -> None:
+        """Let a worker in; then hear it until it goes."""
+        try:
+            if not address.is_ours(connection):
+                raise ChannelError("somebody else wanted to join")
+            channel = accept(connection, self._token)
+            if channel.peer not in self.file.workers:
+                raise ChannelError(f"{channel.peer} is no worker of this fleet")
+        except Exception as error:  # whatever a stranger sends
+            log.warning("refused: %s", error)
+            connection.close()
+            return
+        finally:
+            self._strangers.release()
+        before = self._channels.get(channel.peer)
+        self._channels[channel.peer] = channel
+        if before is not None:
+            before.close()
+        try:
+            while (message := channel.receive()) is not None:
+                self._inbox.put((channel.peer, message))
+        except (ChannelError, OSError) as error:
+            log.warning("%s is cut off: %s", channel.peer, error)
+        channel.close()
+        if self._channels.get(channel.peer) is channel:
+            del self._channels[channel.peer]
+
+    def _hear(self) -> None:
+        """What has come in, for at most one period."""
+        until_s = time.monotonic() + PERIOD_S
+        while (left_s := until_s - time.monotonic()) > 0:
+            try:
+                worker, message = self._inbox.get(timeout=left_s)
+            except queue.Empty:
+                return
+            if message is not None:
+                self._heard_s[worker] = time.monotonic()
+                try:
+                    self._handle(worker, message)
+                except (KeyError, TypeError, ValueError) as error:
+                    log.warning("a message of %s is refused: %r", worker, error)
+
+    def _handle(self, worker: str, message: Message) -> None:
+        now_s = time.time()
+        if message["op"] == "hello":
+            if not self.file.workers[worker].remote:
+                self.roster.add(worker, int(message["pid"]))
+            self.board.joined(worker, float(message["cores"]))
+        elif message["op"] == "report":
+            self._direct(self.board.reported(worker, message, now_s))
+            for each in relayed(self.board.queries, message["queries"]):
+                self._send(each.worker, each.message)
+        elif message["op"] == "ended":
+            ordered = bool(message.get("ordered"))
+            self.board.ended(worker, str(message["query"]), message.get("error"), now_s, ordered)
+
+    def _direct(self, directives: list[Directive]) -> None:
+        for each in directives:
+            message: Message = {"op": each.op, "query": each.query}
+            if each.accuracy is not None:
+                message.update(accuracy=each.accuracy, least=each.least)
+            self._send(each.worker, message)
+
+    def _send(self, worker: str, message: Message) -> None:
+        channel = self._channels.get(worker)
+        if channel is None:
+            return
+        try:
+            channel.send({**message, "epoch": self._epoch})
+        except OSError as error:
+            log.info("%s did not hear: %s", worker, error)

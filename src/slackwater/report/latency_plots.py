@@ -1,0 +1,132 @@
+"""How late results are."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from slackwater.report.drawing import INK, draw
+from slackwater.report.painters import bars_height_in, from_zero, paint_bars, paint_lines
+from slackwater.report.palette import Palette
+from slackwater.report.plot import Plot
+from slackwater.report.runs import Runs
+from slackwater.statistics.intervals import Interval, mean_interval, quantile_interval
+
+# Finer near the end, where policies differ most.
+LEVELS = np.unique(np.concatenate([np.linspace(0, 1, 201), np.linspace(0.98, 1, 41)]))
+LOGARITHMIC_FROM = 20.0  # the latest value over the median at which a plain axis hides too much
+
+
+def mean_against_queries(runs: Runs, palette: Palette) -> Plot | None:
+    """Mean latency as the fleet grows; nothing if it was measured at one size only."""
+    series: dict[str, dict[float, Interval]] = {}
+    for policy in runs.policies:
+        for count in runs.counts:
+            if values := runs.latencies(policy, count):
+                series.setdefault(policy, {})[count] = mean_interval(values)
+    if len({count for points in series.values() for count in points}) < 2:
+        return None
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        paint_lines(axes, palette, series)
+        axes.set_xticks(runs.counts)
+        axes.set_xlabel("queries")
+        axes.set_ylabel("mean latency, s")
+        from_zero(axes)
+
+    return Plot(
+        key="mean-latency",
+        title="Mean latency against number of queries",
+        caption="Mean over all windows with 95 % confidence intervals. Lower and flatter is "
+        "better.",
+        svg=draw("mean-latency", paint),
+        legend=tuple((name, palette[name]) for name in series),
+    )
+
+
+def latency_bars(runs: Runs, palette: Palette) -> Plot | None:
+    """Mean and 99th percentile of each policy at the largest number of queries."""
+    found = {policy: runs.latencies(policy, runs.largest) for policy in runs.policies}
+    found = {policy: values for policy, values in found.items() if values}
+    if not found:
+        return None
+    means = {policy: mean_interval(values) for policy, values in found.items()}
+    tails = {policy: quantile_interval(values, 0.99) for policy, values in found.items()}
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        paint_bars(axes, palette, means, tails)
+        axes.set_xlabel("latency, s")
+
+    return Plot(
+        key="latency-bars",
+        title=f"Mean and 99th percentile of latency, {runs.largest} queries",
+        caption="Full colour: mean; pale: 99th percentile; 95 % confidence intervals. Shorter is "
+        "better.",
+        svg=draw("latency-bars", paint, bars_height_in(2 * len(found))),
+    )
+
+
+def latency_cdf(runs: Runs, palette: Palette) -> Plot | None:
+    """The distribution of latency, windows that never came counted as never done."""
+    curves = {}
+    for policy in runs.policies:
+        values = runs.latencies(policy, runs.largest)
+        if not values:
+            continue
+        pooled = np.concatenate(values)
+        expected = sum(run.expected or 0 for run in runs.of(policy, runs.largest))
+        share = min(1.0, len(pooled) / expected) if expected else 1.0
+        curves[policy] = np.quantile(pooled, LEVELS), share
+    if not curves:
+        return None
+    latest = max(float(values[-1]) for values, _ in curves.values())
+    earliest = min(float(values[0]) for values, _ in curves.values())
+    median = min(float(np.median(values)) for values, _ in curves.values())
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for policy, (values, share) in curves.items():
+            look = palette[policy]
+            (line,) = axes.plot(values, 100 * share * LEVELS, color=look.colour)
+            if look.dash:
+                line.set_dashes(look.dash)
+        if earliest > 0 and latest > LOGARITHMIC_FROM * median:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("")
+        else:
+            axes.set_xlim(left=0)
+        axes.set_xlabel("latency, s")
+        axes.set_ylabel("windows done, %")
+        axes.set_ylim(0, 102)
+
+    return Plot(
+        key="latency-cdf",
+        title=f"Distribution of latency, {runs.largest} queries",
+        caption="Share of windows whose result came within a time. Further left and up is better; "
+        "a curve that ends below 100 % lost windows.",
+        svg=draw("latency-cdf", paint),
+        legend=tuple((name, palette[name]) for name in curves),
+    )
+
+
+def slowdown_bars(runs: Runs, palette: Palette) -> Plot | None:
+    """Mean slowdown of each policy at the largest number of queries."""
+    found = {policy: runs.slowdowns(policy, runs.largest) for policy in runs.policies}
+    means = {policy: mean_interval(values) for policy, values in found.items() if values}
+    if not means:
+        return None
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        paint_bars(axes, palette, means)
+        axes.set_xlabel("mean slowdown")
+        axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=":")
+
+    return Plot(
+        key="slowdown",
+        title=f"Slowdown, {runs.largest} queries",
+        caption="Latency ÷ the least latency the same window could have had, both without the "
+        "watermark's configured delay; mean. Shorter is better; at 1 (dotted) nothing waited.",
+        svg=draw("slowdown", paint, bars_height_in(len(means))),
+    )

@@ -1,0 +1,199 @@
+"""What policies do with the machine."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from slackwater.report.drawing import INK, draw
+from slackwater.report.painters import bars_height_in, from_zero, paint_bars, paint_lines
+from slackwater.report.palette import Palette
+from slackwater.report.plot import Plot
+from slackwater.report.reading import number
+from slackwater.report.run import Run
+from slackwater.report.runs import Runs
+from slackwater.statistics.intervals import Array, Interval, mean_interval
+
+POINTS = 60  # of a curve over time
+GIB = 2**30
+
+
+def throughput(runs: Runs, palette: Palette) -> Plot | None:
+    """Events per second."""
+    return _by_policy(
+        runs,
+        palette,
+        key="throughput",
+        title="Throughput",
+        caption="Events processed per second by the whole fleet, with 95 % confidence intervals. "
+        "More is better; equal where every policy keeps up. Above the offered rate: an arm that "
+        "makes up for what it fell behind in the warm-up.",
+        label="events/s",
+        figure=lambda run: run.throughput_eps,
+        form=",.0f",
+    )
+
+
+def overhead(runs: Runs, palette: Palette) -> Plot | None:
+    """The controller's share of the CPU."""
+    return _by_policy(
+        runs,
+        palette,
+        key="overhead",
+        title="Overhead of the controller",
+        caption="The controller's CPU in % of all CPU used, itself included, with 95 % confidence "
+        "intervals. Less is better.",
+        label="% of CPU",
+        figure=lambda run: run.overhead_percent,
+        form=".2f",
+    )
+
+
+def memory_over_time(runs: Runs, palette: Palette) -> Plot | None:
+    """Heap in use."""
+    sizes = [
+        number(sample.get("heap_max_bytes"))
+        for policy in runs.policies
+        for run in runs.of(policy, runs.largest)
+        for sample in run.samples
+    ]
+    return _over_time(
+        runs,
+        palette,
+        key="memory",
+        title=f"Memory over time, {runs.largest} queries",
+        caption="JVM heap in use, mean of the repeats (band: lowest to highest); dotted: its "
+        "limit. Lower is better.",
+        label="heap in use, GiB",
+        field="heap_used_bytes",
+        unit=GIB,
+        limit=max((size for size in sizes if size), default=None),
+    )
+
+
+def cpu_over_time(runs: Runs, palette: Palette) -> Plot | None:
+    """Cores in use."""
+    return _over_time(
+        runs,
+        palette,
+        key="cpu",
+        title=f"CPU over time, {runs.largest} queries",
+        caption="Cores in use, mean of the repeats (band: lowest to highest). Lower is better at "
+        "equal throughput.",
+        label="cores in use",
+        field="cpu_cores",
+    )
+
+
+def _by_policy(
+    runs: Runs,
+    palette: Palette,
+    *,
+    key: str,
+    title: str,
+    caption: str,
+    label: str,
+    figure: Callable[[Run], float | None],
+    form: str,
+) -> Plot | None:
+    """Bars, or lines against the number of queries if there are several."""
+    series: dict[str, dict[float, Interval]] = {}
+    for policy in runs.policies:
+        for count in runs.counts:
+            if values := runs.figures(policy, count, figure):
+                series.setdefault(policy, {})[count] = mean_interval(values)
+    counts = {count for points in series.values() for count in points}
+    if not counts:
+        return None
+    several = len(counts) > 1
+
+    def paint(canvas: Figure) -> None:
+        axes = canvas.add_subplot()
+        if several:
+            paint_lines(axes, palette, series)
+            axes.set_xticks(sorted(counts))
+            axes.set_xlabel("queries")
+            axes.set_ylabel(label)
+            from_zero(axes)
+        else:
+            bars = {policy: next(iter(points.values())) for policy, points in series.items()}
+            paint_bars(axes, palette, bars, form=form)
+            axes.set_xlabel(label)
+
+    height = {} if several else {"height_in": bars_height_in(len(series))}
+    return Plot(
+        key=key,
+        title=f"{title} against number of queries" if several else title,
+        caption=caption,
+        svg=draw(key, paint, **height),
+        legend=tuple((name, palette[name]) for name in series) if several else (),
+    )
+
+
+def _over_time(
+    runs: Runs,
+    palette: Palette,
+    *,
+    key: str,
+    title: str,
+    caption: str,
+    label: str,
+    field: str,
+    unit: float = 1.0,
+    limit: float | None = None,
+) -> Plot | None:
+    curves = {
+        policy: [_curve(run, field) for run in runs.of(policy, runs.largest)]
+        for policy in runs.policies
+    }
+    curves = {policy: [c for c in found if len(c)] for policy, found in curves.items()}
+    curves = {policy: found for policy, found in curves.items() if found}
+    if not curves:
+        return None
+    last = max(float(curve[:, 0].max()) for found in curves.values() for curve in found)
+    edges = np.linspace(0, max(last, 1e-9), POINTS + 1)
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for policy, found in curves.items():
+            look = palette[policy]
+            binned = np.array([_binned(curve, edges) for curve in found]) / unit
+            seen = np.isfinite(binned).any(axis=0)
+            times, binned = (edges[:-1] + edges[1:])[seen] / 2, binned[:, seen]
+            (line,) = axes.plot(times, np.nanmean(binned, axis=0), color=look.colour)
+            if look.dash:
+                line.set_dashes(look.dash)
+            if len(found) > 1:
+                low, high = np.nanmin(binned, axis=0), np.nanmax(binned, axis=0)
+                axes.fill_between(times, low, high, color=look.colour, alpha=0.15, linewidth=0)
+        if limit is not None:
+            axes.axhline(limit / unit, color=INK, linewidth=1.0, linestyle=":")
+        axes.set_xlabel("time, s")
+        axes.set_ylabel(label)
+        from_zero(axes)
+
+    return Plot(
+        key=key,
+        title=title,
+        caption=caption,
+        svg=draw(key, paint),
+        legend=tuple((name, palette[name]) for name in curves),
+    )
+
+
+def _curve(run: Run, field: str) -> Array:
+    """Rows of time and value."""
+    found = [(number(sample.get("t_s")), number(sample.get(field))) for sample in run.samples]
+    rows = [pair for pair in found if None not in pair and (pair[0] or 0.0) >= 0]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
+
+
+def _binned(curve: Array, edges: Array) -> Array:
+    """Means of a curve between the edges; ``nan`` where it has no value."""
+    places = np.clip(np.searchsorted(edges, curve[:, 0], "right") - 1, 0, len(edges) - 2)
+    sums = np.bincount(places, weights=curve[:, 1], minlength=len(edges) - 1)
+    counts = np.bincount(places, minlength=len(edges) - 1)
+    means = np.full(len(sums), math.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means

@@ -1,7 +1,0 @@
-"""The experiments, by name, one a file."""
-
-from slackwater.core.family import Family
-from slackwater.simulate.experiment import Experiment
-
-_family: Family[Experiment] = Family(__name__, Experiment, "experiment")  # type: ignore[type-abstract]
-names, load = _family.names, _family.load

@@ -1,0 +1,155 @@
+"""More input than the machine can take: Spark alone, the best fixed rate, and Slackwater."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from slackwater.core.errors import EngineError
+from slackwater_bench.apart import run_in_process
+from slackwater_bench.quality.trial import QualityTrial, QueryPlan
+
+MODULE = "slackwater_bench.quality.trial"
+SETTLING_S = 10.0  # after the beginning of the overload, that do not count
+LAG_LIMIT_S = 2.0
+PROBE_RATE, PROBE_ROWS, PROBE_S = 20_000, 4000, 40.0  # rows/s, rows of a micro-batch, seconds
+CALM_S = 20.0  # of a tenth of the load first, in which the JVM compiles
+SEARCH = (0.36, 0.6)  # parts of the input between which the best fixed rate is looked for
+SEARCHES = 3  # each halves the range
+FIXED_S = 45.0  # of overload, for a fixed rate
+
+Show = Callable[[str], None]
+
+
+def measure(
+    seconds: float, times: float, references: int, master: str, show: Show
+) -> dict[str, Any]:
+    """All arms, one after another, each in a process of its own.
+
+    Parameters
+    ----------
+    seconds
+        Of overload.
+    times
+        Input as a multiple of what the machine can do.
+    """
+    show("what the machine can do")
+    capacity = capacity_of(references, master)
+    rate = round(times * capacity)
+    traffic = f"steps:0={rate // 10},{CALM_S:g}={rate}"
+    runs: dict[str, Any] = {}
+
+    def run(arm: str, length_s: float) -> dict[str, float]:
+        show(f"{rate} rows/s, {arm}")
+        plan = QueryPlan(name="knn", rate=traffic, references=references)
+        runs[arm] = run_trial(
+            QualityTrial(arm=arm, queries=[asdict(plan)], seconds=CALM_S + length_s, master=master)
+        )
+        return figures(runs[arm])
+
+    run("plain", seconds)
+    run("slackwater", seconds)
+    good, bad = SEARCH
+    for _ in range(SEARCHES):
+        part = round((good + bad) / 2, 4)
+        if run(f"fixed:{part:g}", min(seconds, FIXED_S))["lag_s"] <= LAG_LIMIT_S:
+            good = part
+        else:
+            bad = part
+    return {"capacity": capacity, "rate": rate, "seconds": seconds, "runs": runs}
+
+
+def figures(run: dict[str, Any]) -> dict[str, float]:
+    """The largest lag after settling, and the accuracy since then."""
+    since_s = CALM_S + SETTLING_S
+    query = run["queries"]["knn"]
+    lags = [lag for at_s, lag in query["lags"] if at_s >= since_s]
+    batches = [each for each in query["batches"] if each[0] >= since_s]
+    seen = sum(each[2] for each in batches)
+    return {
+        "lag_s": max(lags, default=0.0),
+        "accuracy": sum(each[3] for each in batches) / seen if seen else 0.0,
+    }
+
+
+def rate_errors(run: dict[str, Any]) -> dict[str, float]:
+    """Of the estimated rate of the source: mean, and 90th percentile of its size."""
+    looks = [look for sample in run["samples"] for look in sample["queries"].values()]
+    known = [look for look in looks if look["rate_estimate"] is not None and look["rate"] > 0]
+    return rate_figures([(look["rate_estimate"], look["rate"]) for look in known])
+
+
+def rate_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Of rates that were estimated, beside those that were.
+
+    >>> rate_figures([(101.0, 100.0), (99.0, 100.0)])
+    {'mean': 0.0, 'p90': 0.01, 'looks': 2}
+    """
+    if not pairs:
+        return {}
+    errors = np.array([estimated / true - 1 for estimated, true in pairs])
+    return {
+        "mean": round(float(errors.mean()), 5),
+        "p90": round(float(np.quantile(np.abs(errors), 0.9)), 5),
+        "looks": len(errors),
+    }
+
+
+def best_fixed(result: dict[str, Any]) -> str | None:
+    """The largest fixed rate that does not fall behind."""
+    good = [
+        arm
+        for arm, run in result["runs"].items()
+        if arm.startswith("fixed") and figures(run)["lag_s"] <= LAG_LIMIT_S
+    ]
+    return max(good, key=lambda arm: float(arm.partition(":")[2]), default=None)
+
+
+def table(result: dict[str, Any]) -> Table:
+    title = f"{result['rate']} rows/s where {result['capacity']:.0f} can be processed"
+    grid = Table(title=title, title_justify="left")
+    for column in ("arm", "largest lag s", "accuracy", "of the best fixed"):
+        grid.add_column(column, justify="left" if column == "arm" else "right")
+    best = best_fixed(result)
+    for arm, run in result["runs"].items():
+        found = figures(run)
+        part = found["accuracy"] / figures(result["runs"][best])["accuracy"] if best else None
+        shown = f"{part:.0%}" if part is not None and arm == "slackwater" else ""
+        mark = " (best)" if arm == best else ""
+        grid.add_row(arm + mark, f"{found['lag_s']:.2f}", f"{found['accuracy']:.1%}", shown)
+    grid.caption = rate_line(result["runs"]["slackwater"])
+    return grid
+
+
+def rate_line(run: dict[str, Any]) -> str | None:
+    """How well the rate of the source was estimated, for a table's foot."""
+    errors = rate_errors(run)
+    if not errors:
+        return None
+    mean, p90, looks = errors["mean"], errors["p90"], errors["looks"]
+    return f"estimated rate: mean error {mean:+.2%}, 90th percentile {p90:.2%} ({looks} looks)"
+
+
+def capacity_of(references: int, master: str, cpus: Sequence[int] = ()) -> float:
+    """Rows per second of Spark alone with always more to do than it can, on some CPUs or all."""
+    plan = QueryPlan(
+        name="knn", rate=f"{PROBE_RATE}", references=references, rows_per_batch=PROBE_ROWS
+    )
+    trial = QualityTrial(
+        arm="plain", queries=[asdict(plan)], seconds=PROBE_S, master=master, cpus=list(cpus)
+    )
+    batches = run_trial(trial)["queries"]["knn"]["batches"]
+    warm = [each for each in batches if each[0] >= PROBE_S / 2]  # by then code is compiled
+    if len(warm) < 2:
+        raise EngineError("hardly a micro-batch ended within a minute: give fewer references")
+    capacity = float(sum(each[3] for each in warm[:-1]) / (warm[-1][0] - warm[0][0]))
+    if capacity > 0.8 * PROBE_RATE:
+        raise EngineError(f"{PROBE_RATE} rows/s hardly load this machine: give more references")
+    return capacity
+
+
+def run_trial(trial: QualityTrial) -> dict[str, Any]:
+    limit_s = 300 + trial.seconds
+    return run_in_process(MODULE, asdict(trial), f"a trial of {trial.arm}", limit_s)

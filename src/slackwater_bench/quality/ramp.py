@@ -1,0 +1,79 @@
+"""A rate that rises and rises: lag, throughput and latency of Spark alone and of Slackwater."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from slackwater_bench.quality.overload import Show, capacity_of, rate_line, run_trial
+from slackwater_bench.quality.trial import QualityTrial, QueryPlan
+
+LEVELS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)  # of what can be processed
+ARMS = ("plain", "slackwater")
+
+
+def measure(step_s: float, references: int, master: str, show: Show) -> dict[str, Any]:
+    """Each level for so long, one after another, in both arms."""
+    show("what the machine can do")
+    capacity = capacity_of(references, master)
+    steps = [f"{place * step_s:g}={capacity * level:.0f}" for place, level in enumerate(LEVELS)]
+    plan = QueryPlan(name="knn", rate="steps:" + ",".join(steps), references=references)
+    runs = {}
+    for arm in ARMS:
+        show(f"up to {capacity * LEVELS[-1]:.0f} rows/s, {arm}")
+        trial = QualityTrial(
+            arm=arm, queries=[asdict(plan)], seconds=step_s * len(LEVELS), master=master
+        )
+        runs[arm] = run_trial(trial)
+    return {"capacity": capacity, "step_s": step_s, "runs": runs}
+
+
+def figures(result: dict[str, Any], arm: str) -> list[dict[str, float]]:
+    """By level: largest lag, rows processed a second, accuracy, mean time from row to result."""
+    query, step_s = result["runs"][arm]["queries"]["knn"], result["step_s"]
+    found = []
+    for place, level in enumerate(LEVELS):
+        low, high = place * step_s, (place + 1) * step_s
+        lags = [lag for at_s, lag in query["lags"] if low <= at_s < high]
+        inside = [
+            (batch, lag)
+            for batch, (_, lag) in zip(query["batches"], query["lags"], strict=False)
+            if low <= batch[0] < high
+        ]
+        seen = sum(batch[2] for batch, _ in inside)
+        kept = sum(batch[3] for batch, _ in inside)
+        # Rows of a batch waited half of what the oldest did, and then for the batch.
+        latencies = [lag / 2 + batch[1] for batch, lag in inside]
+        found.append(
+            {
+                "level": level,
+                "lag_s": max(lags, default=float("nan")),
+                "rows_per_s": kept / step_s,
+                "accuracy": kept / seen if seen else float("nan"),
+                "latency_s": sum(latencies) / len(latencies) if latencies else float("nan"),
+            }
+        )
+    return found
+
+
+def table(result: dict[str, Any]) -> Table:
+    title = f"rising rate; {result['capacity']:.0f} rows/s can be processed"
+    grid = Table(title=title, title_justify="left")
+    grid.add_column("load", justify="right")
+    for arm in ARMS:
+        for column in ("lag s", "rows/s", "accuracy", "latency s"):
+            grid.add_column(f"{arm} {column}", justify="right")
+    for both in zip(*(figures(result, arm) for arm in ARMS), strict=True):
+        cells = [
+            cell
+            for each in both
+            for cell in (
+                f"{each['lag_s']:.1f}",
+                f"{each['rows_per_s']:.0f}",
+                f"{each['accuracy']:.0%}",
+                f"{each['latency_s']:.1f}",
+            )
+        ]
+        grid.add_row(f"{both[0]['level']:g}", *cells)
+    grid.caption = rate_line(result["runs"]["slackwater"])
+    return grid

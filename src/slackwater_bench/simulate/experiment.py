@@ -1,0 +1,155 @@
+"""What all experiments share: settings, rows, panels."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from slackwater.core.errors import UsageError
+from slackwater.statistics.intervals import Interval, mean_interval
+from slackwater_bench.simulate.settings import Settings
+from slackwater_bench.simulate.trial import Outcome, Trial, run
+
+Show = Callable[[str], None]
+Row = dict[str, Any]
+Series = dict[str, dict[float, Interval]]
+
+
+class Experiment(ABC):
+    """Base of every experiment: a member says what to run and how to show it."""
+
+    name: ClassVar[str] = ""  # as users write it
+    title: ClassVar[str] = ""
+    about: ClassVar[str] = ""  # one or two sentences
+    columns: ClassVar[str] = ""  # keys of the rows that a table shows
+    uses: ClassVar[str] = (
+        "workloads policies queries delays arrivals seconds repeat cores cold seed"
+    )
+    usual: ClassVar[Settings] = Settings()
+
+    def settings(self, **changes: Any) -> Settings:
+        """The usual ones with some changed."""
+        for name in changes:
+            if name not in self.uses.split():
+                raise UsageError(f"{self.name} does not take --{name}")
+        return replace(self.usual, **changes)
+
+    def run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        """The result as it goes to JSON: what was asked, ``rows`` and ``panels``."""
+        return {
+            "experiment": self.name,
+            "title": self.title,
+            "about": self.about,
+            "columns": self.columns.split(),
+            "settings": {name: getattr(settings, name) for name in self.uses.split()},
+        } | self._run(settings, show)
+
+    @abstractmethod
+    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+        """``rows`` and ``panels``, and where the title does not fit ``title``."""
+
+
+def base_trial(settings: Settings) -> Trial:
+    """With what the experiment does not change; the beginning does not count."""
+    return Trial(
+        "klink",
+        queries=settings.queries[0],
+        arrivals=settings.arrivals,
+        seconds=settings.seconds,
+        warmup_s=min(120.0, settings.seconds / 2),
+        cores=settings.cores,
+        cold=settings.cold,
+        seed=settings.seed,
+    )
+
+
+def streams(settings: Settings) -> dict[str, Sequence[str]]:
+    """Axes of :func:`trials`: what the queries read."""
+    return {"delays": settings.delays, "workload": settings.workloads}
+
+
+def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> list[Trial]:
+    """One trial for every combination, repeats with other seeds.
+
+    >>> [t.queries for t in trials(Trial("klink"), 1, queries=(4, 8))]
+    [4, 8]
+    """
+    found = [replace(base, seed=base.seed + number) for number in range(repeat)]
+    for name, values in axes.items():
+        found = [replace(trial, **{name: value}) for value in values for trial in found]
+    return found
+
+
+def run_all(
+    wanted: Sequence[Trial], show: Show, simulate: Callable[[Trial], Outcome] = run
+) -> list[tuple[Trial, Outcome]]:
+    """All of them, one after the other, saying which."""
+    done = []
+    for number, trial in enumerate(wanted, 1):
+        show(f"{number} of {len(wanted)}: {described(trial)}")
+        done.append((trial, simulate(trial)))
+    return done
+
+
+def described(trial: Trial) -> str:
+    nodes = f", {trial.nodes} nodes" if trial.nodes > 1 else ""
+    return f"{trial.policy}, {trial.workload}, {trial.queries} queries{nodes}, seed {trial.seed}"
+
+
+def rows(done: Iterable[tuple[Trial, Outcome]]) -> list[Row]:
+    return [outcome.row(trial) for trial, outcome in done]
+
+
+def latency_series(
+    done: Sequence[tuple[Trial, Outcome]],
+    name: Callable[[Trial], str],
+    place: Callable[[Trial], float],
+) -> Series:
+    """Mean latency with its interval, over repeats, by name and by place on the axis."""
+    runs: dict[tuple[str, float], list[Any]] = {}
+    for trial, outcome in done:
+        runs.setdefault((name(trial), place(trial)), []).append(outcome.latencies_s)
+    series: Series = {}
+    for (label, at), values in runs.items():
+        if all(map(len, values)):
+            series.setdefault(label, {})[at] = mean_interval(values)
+    return series
+
+
+def row_series(
+    rows: Iterable[Row], key: str, name: Callable[[Row], str], place: Callable[[Row], float]
+) -> Series:
+    """A figure of the rows, averaged over repeats, without intervals."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for row in rows:
+        if row[key] is not None:
+            found.setdefault(name(row), {}).setdefault(place(row), []).append(row[key])
+    nan = float("nan")
+    return {
+        label: {at: Interval(sum(seen) / len(seen), nan, nan) for at, seen in points.items()}
+        for label, points in found.items()
+    }
+
+
+def panel(
+    title: str, caption: str, x_label: str, y_label: str, series: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A plot as it goes to JSON: by name a list of x, y, low, high (the last two may be null)."""
+    lines = {
+        name: [[at, *_plain(points[at])] for at in sorted(points)]
+        for name, points in series.items()
+    }
+    return {
+        "title": title,
+        "caption": caption,
+        "x_label": x_label,
+        "y_label": y_label,
+        "series": lines,
+    }
+
+
+def _plain(value: Any) -> list[float | None]:
+    if not isinstance(value, Interval):
+        return [float(value), None, None]
+    known = value.known
+    return [value.estimate, value.low if known else None, value.high if known else None]

@@ -1,0 +1,79 @@
+"""A comparison as a table."""
+
+from typing import Any
+
+from rich.table import Table
+
+from slackwater.statistics.intervals import summary
+
+_COLUMNS = (
+    "queries", "policy", "mean s", "ideal", "p50", "p90", "p99", "max", "mean ÷ first",
+    "p99 ÷ first", "windows", "wrong", "events/s", "batches", "wasted", "CPU s", "controller CPU s",
+)  # fmt: skip
+_FIGURES = ("p50", "p90", "p99", "max")
+
+Run = dict[str, Any]
+
+
+def table(result: dict[str, Any]) -> Table:
+    """A block for each number of queries; repeats pooled, the first arm as the reference."""
+    slide = "" if result["slide_s"] == result["window_s"] else f" every {result['slide_s']:g} s"
+    grid = Table(
+        title=f"{result['workload']}: {result['rate']} events/s for each query, windows of "
+        f"{result['window_s']:g} s{slide}; latency from a window's end to its result",
+        title_justify="left",
+    )
+    for column in _COLUMNS:
+        grid.add_column(column, justify="left" if column == "policy" else "right")
+    names = list(dict.fromkeys(run["policy"] for run in result["runs"]))
+    for count in result["query_counts"]:
+        first: dict[str, float | None] | None = None
+        for name in names:
+            runs = [r for r in result["runs"] if (r["policy"], r["queries"]) == (name, count)]
+            figures = summary([v for run in runs for v in run.get("latencies_s", ())])
+            first = figures if first is None else first
+            grid.add_row(str(count), *_cells(name, runs, figures, first))
+        grid.add_section()
+    return grid
+
+
+def _cells(
+    name: str,
+    runs: list[Run],
+    figures: dict[str, float | None],
+    first: dict[str, float | None],
+) -> list[str]:
+    done = [run for run in runs if "error" not in run]
+    if len(done) < len(runs):
+        name = f"{name} ({len(runs) - len(done)} of {len(runs)} failed)"
+    if not done:
+        return [name]
+
+    def mean(key: str, digits: int) -> str:
+        return f"{sum(run[key] for run in done) / len(done):.{digits}f}"
+
+    def ratio(key: str) -> str:
+        mine, reference = figures[key], first[key]
+        return f"{mine / reference:.2f}" if mine is not None and reference else ""
+
+    ideals_s = [ideal for run in done for ideal in run.get("ideal_s", ()) if ideal is not None]
+    windows = {key: sum(run["windows"][key] for run in done) for key in done[0]["windows"]}
+    return [
+        name,
+        _seconds(figures["mean"]),
+        _seconds(sum(ideals_s) / len(ideals_s) if ideals_s else None),
+        *(_seconds(figures[key]) for key in _FIGURES),
+        ratio("mean"),
+        ratio("p99"),
+        f"{windows['emitted']}/{windows['expected']}",
+        str(windows["wrong"]),
+        mean("throughput_eps", 0),
+        mean("batches", 0),
+        mean("wasted", 0),
+        mean("cpu_s", 1),
+        mean("controller_cpu_s", 2),
+    ]
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

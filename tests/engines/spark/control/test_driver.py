@@ -1,0 +1,331 @@
+"""Controller and gates over the real socket, without Spark."""
+
+import os
+import signal
+import socket
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slackwater.core import Deadlines, InputStream, QuerySpec, SlackwaterError, Window
+from slackwater.engines.spark.control.driver import spec_message
+from slackwater.engines.spark.control.process import ControllerProcess
+from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
+from slackwater.ipc import wire
+from slackwater.ipc.link import Link
+from tests.waiting import eventually
+
+
+class Gate:
+    """A gate at the end of a real link, that keeps what it is told."""
+
+    def __init__(self, path: Path) -> None:
+        self.grants: list[tuple[str, int]] = []
+        self.lease: list[bool] = []
+        self.commands: list[wire.Message] = []
+        self.link = Link(path, self._on_grant, self.lease.append, self.commands.append)
+
+    def _on_grant(self, grant: wire.Message) -> None:
+        self.grants.append((grant["query"], grant["seq"]))
+
+    def arrive(self, query: str, seq: int = 1) -> None:
+        self.link.send({"op": "arrive", "query": query, "seq": seq})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "c.sock"
+
+
+@pytest.fixture
+def controller(path: Path) -> Iterator[ControllerThread]:
+    running = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def gate(path: Path, controller: ControllerThread) -> Iterator[Gate]:
+    made = Gate(path)
+    assert made.link.wait_held(5)
+    yield made
+    made.link.close()
+
+
+def phases(path: Path) -> dict[str, str]:
+    return {q["spec"]["name"]: q["phase"] for q in wire.ask(path, "status")["queries"]}
+
+
+def test_one_slot_one_grant_until_the_batch_is_done(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    gate.arrive("b")
+    eventually(lambda: phases(path) == {"a": "running", "b": "waiting"})
+    assert gate.grants == [("a", 1)]
+    gate.link.send({"op": "done", "query": "a"})
+    eventually(lambda: gate.grants == [("a", 1), ("b", 1)])
+    gate.arrive("a", 2)  # arriving again also means that the batch before has ended
+    gate.arrive("b", 2)
+    eventually(lambda: ("b", 2) in gate.grants or ("a", 2) in gate.grants)
+
+
+def test_a_paced_query_waits_and_holds_nobody_up(path: Path, gate: Gate) -> None:
+    """It has a slot for itself, but must not begin its next batch so soon."""
+    gate.link.send(spec_message(QuerySpec("paced", max_wait_s=100.0, pace_s=1.0)))
+    gate.arrive("paced", 1)
+    eventually(lambda: gate.grants == [("paced", 1)])
+    first_s = time.monotonic()
+    gate.link.send({"op": "done", "query": "paced"})
+    gate.arrive("paced", 2)
+    gate.arrive("other", 1)
+    eventually(lambda: ("other", 1) in gate.grants)
+    gate.link.send({"op": "done", "query": "other"})
+    eventually(lambda: ("paced", 2) in gate.grants)
+    assert time.monotonic() - first_s > 0.8
+
+
+def test_a_query_that_goes_frees_its_slot(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: bool(gate.grants))
+    gate.arrive("b")
+    gate.link.send({"op": "gone", "query": "a"})
+    eventually(lambda: ("b", 1) in gate.grants)
+    assert "a" not in phases(path)
+
+
+def test_a_gate_that_dies_frees_its_slot(path: Path, gate: Gate) -> None:
+    other = Gate(path)
+    assert other.link.wait_held(5)
+    other.arrive("a")
+    eventually(lambda: bool(other.grants))
+    gate.arrive("b")
+    other.link.close()
+    eventually(lambda: gate.grants == [("b", 1)])
+
+
+def test_specifications_and_progress_reach_the_controller(path: Path, gate: Gate) -> None:
+    gate.link.send(spec_message(QuerySpec("a", priority=3.0, max_wait_s=7.0)))
+    progress = {
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "numInputRows": 500,
+        "durationMs": {"addBatch": 150, "triggerExecution": 250},
+        "eventTime": {"max": "2025-12-31T23:59:59.500Z"},
+    }
+    gate.link.send({"op": "progress", "query": "a", "progress": progress})
+    eventually(lambda: wire.ask(path, "status")["queries"][0]["metrics"]["batches"] == 1)
+    query = wire.ask(path, "status")["queries"][0]
+    assert query["spec"]["priority"] == 3.0
+    assert query["metrics"]["frontier_lag_s"] == pytest.approx(0.5)
+
+
+def test_what_another_part_of_a_query_tells_outlasts_its_own_progress(
+    path: Path, gate: Gate
+) -> None:
+    gate.link.send({"op": "told", "query": "a", "sweep": [3.0, 3.4], "beyond": [0.5, 1e-5]})
+    gate.arrive("a")
+
+    def heard() -> bool:
+        (query,) = wire.ask(path, "status")["queries"]
+        metrics = query["metrics"]
+        return (metrics["sweep"], metrics["beyond"]) == ([3.0, 3.4], [0.5, 1e-5])
+
+    eventually(heard)
+
+
+def test_explain_tells_why(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: len(wire.ask(path, "decisions")) == 1)
+    decision = wire.ask(path, "decisions")[0]
+    assert decision["query"] == "a"
+    assert decision["reason"].startswith("first at the gate")
+
+
+def test_off_opens_and_on_holds_again(path: Path, gate: Gate) -> None:
+    wire.ask(path, "control", action="off")
+    eventually(lambda: gate.lease == [True, False], limit_s=2)
+    wire.ask(path, "control", action="on")
+    eventually(lambda: gate.lease == [True, False, True], limit_s=2)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"hello\n",
+        b'{"op": "arrive"}\n',
+        b"[]\n",
+        b'{"op": "progress", "query": "a"}\n',
+        b"\x00\xff\n",
+    ],
+)
+def test_garbage_ends_that_connection_only(path: Path, gate: Gate, garbage: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.settimeout(5)
+        stranger.connect(str(path))
+        stranger.sendall(garbage)
+        while stranger.recv(4096):
+            pass  # beats until it is dropped
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+
+
+def test_an_endless_message_is_cut_off(path: Path, gate: Gate) -> None:
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.settimeout(5)
+        stranger.connect(str(path))
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            stranger.sendall(b"x" * (3 * wire.MAX_LINE))
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+
+
+def test_the_socket_is_for_this_user_only(path: Path, controller: ControllerThread) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_folder_of_sockets_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
+    assert stat.S_IMODE(wire.runtime_dir().stat().st_mode) == 0o700
+    wire.runtime_dir().chmod(0o755)
+    with pytest.raises(SlackwaterError, match="mode 0700"):
+        wire.runtime_dir()
+
+
+def test_nobody_there_is_one_clear_line(path: Path) -> None:
+    with pytest.raises(SlackwaterError, match="no controller answers"):
+        wire.ask(path, "status")
+
+
+def test_a_dry_run_holds_nothing_but_decides(path: Path) -> None:
+    running = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1, dry_run=True))
+    gate = Gate(path)
+    try:
+        assert wire.ask(path, "status")["open"]
+
+        def decided() -> bool:
+            gate.arrive("a")  # what is sent before the link stands is lost
+            return bool(wire.ask(path, "decisions"))
+
+        eventually(decided)
+        assert gate.lease == []  # never held
+        assert not any(d["enforced"] for d in wire.ask(path, "decisions"))
+    finally:
+        gate.link.close()
+        running.close()
+
+
+# -- the controller as a process: what happens when it ends or hangs ------------------------------
+
+
+@pytest.fixture
+def process(path: Path) -> Iterator[ControllerProcess]:
+    running = ControllerProcess(ControllerSettings(str(path), "fcfs", slots=1))
+    yield running
+    running.close()
+
+
+def test_a_killed_controller_opens_the_gates_and_comes_back(
+    path: Path, process: ControllerProcess
+) -> None:
+    gate = Gate(path)
+    assert gate.link.wait_held(20)
+    os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: gate.lease[:2] == [True, False], limit_s=2)
+    eventually(lambda: gate.lease == [True, False, True], limit_s=20)
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    gate.link.close()
+
+
+def test_a_hanging_controller_loses_the_lease(path: Path, process: ControllerProcess) -> None:
+    gate = Gate(path)
+    assert gate.link.wait_held(20)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: gate.lease == [True, False], limit_s=2)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    eventually(lambda: gate.lease == [True, False, True], limit_s=20)
+    gate.link.close()
+
+
+def test_after_two_crashes_it_stays_off(path: Path, process: ControllerProcess) -> None:
+    gate = Gate(path)
+    assert gate.link.wait_held(20)
+    first = process.pid
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: process.pid != first)
+    os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: process.given_up)
+    assert not gate.link.wait_held(0) or gate.lease[-1] is False
+    gate.link.close()
+
+
+def test_it_ends_with_its_driver(path: Path) -> None:
+    running = ControllerProcess(ControllerSettings(str(path), "fcfs", slots=1))
+    ended = threading.Event()
+    waiter = threading.Thread(target=lambda: (running._process.wait(), ended.set()))
+    waiter.start()
+    eventually(path.exists)
+    running.close()
+    assert ended.wait(5)
+    waiter.join()
+    assert not path.exists()
+
+
+def progress_at(second: int, watermark: float) -> dict[str, object]:
+    """A batch of 0.25 s that ran with a watermark so many seconds after the epoch."""
+    return {
+        "timestamp": f"1970-01-01T00:00:{second:02d}.000Z",
+        "numInputRows": 100,
+        "durationMs": {"addBatch": 150, "triggerExecution": 250},
+        "eventTime": {"watermark": f"1970-01-01T00:00:{watermark:06.3f}Z"},
+    }
+
+
+def test_who_watches_is_told_once_what_happened(path: Path, gate: Gate) -> None:
+    window = Window("tumbling", 3.0, 3.0)
+    deadlines = Deadlines((window,), (InputStream("ads", "at", 0.5),))
+    gate.link.send(spec_message(QuerySpec("a", deadlines=deadlines, target_s=2.0)))
+    gate.link.send({"op": "notes", "app_name": "ads", "notes": {"a": {"gate": "clock"}}})
+    gate.arrive("a")
+    eventually(lambda: bool(gate.grants))
+    for second, watermark in ((4, 2.9), (5, 3.1)):
+        told = progress_at(second, watermark)
+        gate.link.send({"op": "progress", "query": "a", "progress": told})
+    eventually(lambda: wire.ask(path, "watch")["happened"] == 3)
+    seen = wire.ask(path, "watch")
+    assert [event["kind"] for event in seen["events"]] == ["batch", "batch", "result"]
+    assert seen["events"][-1] == {
+        "kind": "result",
+        "query": "a",
+        "end_s": 3.0,
+        "latency_s": pytest.approx(2.25),
+    }
+    assert [decision["query"] for decision in seen["decisions"]] == ["a"]
+    assert seen["app_name"] == "ads"
+    assert seen["policy"] == "fcfs"
+    assert seen["queries"][0]["target_s"] == 2.0
+    assert seen["outlook"]["a"]["window_end_s"] == 6.0  # though the policy itself does not look
+    again = wire.ask(path, "watch", happened=seen["happened"], decided=seen["decided"])
+    assert (again["events"], again["decisions"]) == ([], [])
+
+
+def test_the_policy_can_be_switched_while_queries_run(path: Path, gate: Gate) -> None:
+    assert "unknown policy" in wire.ask(path, "control", action="policy", policy="kling")["error"]
+    wire.ask(path, "control", action="policy", policy="spark")
+    eventually(lambda: not gate.link.held)
+    wire.ask(path, "control", action="policy", policy="klink")
+    eventually(lambda: gate.link.held)
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    assert wire.ask(path, "watch")["policy"] == "klink"
+
+
+def test_the_fleet_hears_what_concerns_it(path: Path, gate: Gate) -> None:
+    wire.ask(path, "control", action="pause", query="a")
+    eventually(lambda: [c["query"] for c in gate.commands if c["action"] == "pause"] == ["a"])
+    assert "unknown action" in wire.ask(path, "control", action="explode")["error"]

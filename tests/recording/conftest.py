@@ -1,5 +1,0 @@
-"""A fleet that pretends, to be recorded."""
-
-from tests.dashboard.conftest import controller, fleet, path
-
-__all__ = ["controller", "fleet", "path"]
