@@ -1,8 +1,8 @@
-"""A process with busy threads, to see what the kernel gives to each.
+"""A process with threads to steer: busy ones, to see what the kernel gives to each, or idle ones.
 
-``python busy_process.py THREADS`` prints the threads' numbers in one line, then burns. Each line
-that it reads makes its first thread start one more, which inherits what was set on that one; the
-line ``fork`` makes it start a process.
+``python busy_process.py busy|idle THREADS`` prints the threads' numbers in one line, then burns or
+waits. Each line that it reads makes its first thread start one more, which inherits what was set on
+that one; the line ``fork`` makes it start a process.
 """
 
 import hashlib
@@ -13,33 +13,48 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from slackwater.common.threads import Thread, find_thread, thread_cpu_ns
 
 
-def burn(report: Callable[[int], None], wishes: "queue.Queue[str] | None" = None) -> None:
+def burn(report: Callable[[int], None], wishes: "queue.Queue[str]") -> None:
     report(threading.get_native_id())
     while True:
         hashlib.pbkdf2_hmac("sha256", b"busy", b"thread", 20_000)  # lets go of the interpreter
-        if wishes is not None and not wishes.empty():
-            if wishes.get() == "fork":  # it ends when we do: then its input does
-                report(subprocess.Popen(["cat"], stdin=subprocess.PIPE).pid)
-            else:
-                threading.Thread(target=burn, args=(report,), daemon=True).start()
+        if not wishes.empty():
+            fulfil(wishes.get(), burn, report)
+
+
+def idle(report: Callable[[int], None], wishes: "queue.Queue[str]") -> None:
+    report(threading.get_native_id())
+    while True:
+        fulfil(wishes.get(), idle, report)
+
+
+def fulfil(wish: str, work: Callable[..., None], report: Callable[[int], None]) -> None:
+    if wish == "fork":  # it ends when we do: then its input does
+        report(subprocess.Popen(["cat"], stdin=subprocess.PIPE).pid)
+    else:
+        start(work, report, queue.Queue())
+
+
+def start(
+    work: Callable[..., None], report: Callable[[int], None], wishes: "queue.Queue[str]"
+) -> None:
+    threading.Thread(target=work, args=(report, wishes), daemon=True).start()
 
 
 def main() -> None:
     # Whatever the tests run under: between threads of the idle class nice values hardly count.
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    wanted = int(sys.argv[1])
+    work, wanted = {"busy": burn, "idle": idle}[sys.argv[1]], int(sys.argv[2])
     numbers: list[int] = []
     wishes: queue.Queue[str] = queue.Queue()
     for i in range(wanted):
-        args = (numbers.append, wishes if i == 0 else None)
-        threading.Thread(target=burn, args=args, daemon=True).start()
-    while len(numbers) < wanted:
-        time.sleep(0.001)
+        start(work, numbers.append, wishes if i == 0 else queue.Queue())
+        while len(numbers) <= i:
+            time.sleep(0.001)
     print(*numbers, flush=True)
     for line in sys.stdin:
         before = len(numbers)
@@ -80,10 +95,23 @@ class Busy:
         return found
 
 
+def busy_process(threads: int, *, session: bool = False) -> AbstractContextManager[Busy]:
+    """Run one whose threads burn, pinned to one CPU; ``session`` gives it a login session."""
+    return _run(["taskset", "-c", "0", *_command("busy", threads)], session)
+
+
+def idle_process(threads: int, *, session: bool = False) -> AbstractContextManager[Busy]:
+    """Run one whose threads wait, where what is set on them counts and not what they get."""
+    return _run(_command("idle", threads), session)
+
+
+def _command(kind: str, threads: int) -> list[str]:
+    # Tests of other processes may run beside these: the last word says whose this is.
+    return [sys.executable, __file__, kind, str(threads), f"of-{os.getpid()}"]
+
+
 @contextmanager
-def busy_process(threads: int, *, session: bool = False, cpu: int = 0) -> Iterator[Busy]:
-    """Run one, pinned to one CPU; ``session`` puts it into a login session of its own."""
-    command = ["taskset", "-c", str(cpu), sys.executable, __file__, str(threads)]
+def _run(command: list[str], session: bool) -> Iterator[Busy]:
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -98,12 +126,17 @@ def busy_process(threads: int, *, session: bool = False, cpu: int = 0) -> Iterat
         process.wait()
 
 
-def cpu_ratio(first: Thread, second: Thread, seconds: float = 3.0) -> float:
-    """CPU time of the first ÷ that of the second, over so long."""
+def cpu_ratio(first: Thread, second: Thread, cpu_s: float = 1.5) -> float:
+    """Return CPU time of the first ÷ that of the second, while they use so much together.
+
+    However long that takes: beside other work they get less, and a ratio of little is a poor one.
+    """
     before = thread_cpu_ns(first), thread_cpu_ns(second)
-    time.sleep(seconds)
-    after = thread_cpu_ns(first), thread_cpu_ns(second)
-    return (after[0] - before[0]) / (after[1] - before[1])
+    while True:
+        time.sleep(0.05)
+        used = thread_cpu_ns(first) - before[0], thread_cpu_ns(second) - before[1]
+        if sum(used) >= cpu_s * 1e9:
+            return used[0] / max(1, used[1])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from slackwater.enforce import Ranked
 from slackwater.enforce.groups import Groups
 from slackwater.enforce.hand import Hand
 from slackwater.enforce.journal import Journal, thread_entry
-from tests.busy_process import busy_process, cpu_ratio
+from tests.busy_process import busy_process, cpu_ratio, idle_process
 
 BASE = os.getpriority(os.PRIO_PROCESS, 0)  # what processes of ours start with
 
@@ -95,7 +95,7 @@ def test_a_real_time_thread_runs_before_others(hand: Hand, complaints: list[str]
 
 @pytest.mark.usefixtures("may_nice")
 def test_threads_that_inherited_a_value_are_put_back_too(hand: Hand) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         hand.apply("p", enforce.load("nice", best=-20).plan([ranked(busy.threads[0], 1)], "ratio"))
         child = busy.offspring()
         assert nice_of(child) == -20
@@ -106,7 +106,7 @@ def test_threads_that_inherited_a_value_are_put_back_too(hand: Hand) -> None:
 @pytest.mark.usefixtures("may_nice")
 def test_a_thread_that_inherited_is_put_back_to_what_its_process_had(hand: Hand) -> None:
     """Also where it was steered itself, and when a policy lets go of it while it runs."""
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         nice = enforce.load("nice", best=-20)
         first = busy.threads[0]
         hand.apply("p", nice.plan([ranked(first, 1)], "ratio"))
@@ -121,7 +121,7 @@ def test_a_thread_that_inherited_is_put_back_to_what_its_process_had(hand: Hand)
 
 @pytest.mark.usefixtures("may_nice")
 def test_a_process_that_a_steered_one_started_is_put_back_too(hand: Hand) -> None:
-    with busy_process(1) as busy:
+    with idle_process(1) as busy:
         nice = enforce.load("nice", best=-20)
         hand.apply("p", nice.plan([ranked(busy.threads[0], 1)], "ratio"))
         steered, left_alone = busy.fork(), busy.fork()
@@ -137,7 +137,7 @@ def test_what_is_born_in_a_group_goes_back_to_where_its_process_was(
     home = groups.root.with_name(f"{groups.root.name}-home")
     home.mkdir()
     try:
-        with busy_process(1) as busy:
+        with idle_process(1) as busy:
             for thread in threads_of(busy.process.pid):
                 groups.put(thread.tid, home)
             before = groups.place_of(busy.threads[0])
@@ -153,7 +153,7 @@ def test_what_is_born_in_a_group_goes_back_to_where_its_process_was(
 
 
 def test_two_policies_may_group_the_same_threads(grouping_hand: Hand, groups: Groups) -> None:
-    with busy_process(1) as busy:
+    with idle_process(1) as busy:
         (thread,) = busy.threads
         plans = {
             name: enforce.load(name, by="query").plan([ranked(thread, 1)], "ratio")
@@ -191,7 +191,7 @@ def test_real_time_is_given_up_again_without_the_right_to_change_everything(tmp_
 
 @pytest.mark.usefixtures("may_nice")
 def test_what_a_policy_does_not_name_any_more_is_put_back(hand: Hand) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         first, second = busy.threads
         nice = enforce.load("nice", best=-20)
         hand.apply("p", nice.plan([ranked(first, 2), ranked(second, 1)], "linear"))
@@ -204,7 +204,7 @@ def test_what_a_policy_does_not_name_any_more_is_put_back(hand: Hand) -> None:
 
 @pytest.mark.usefixtures("may_nice")
 def test_what_is_set_already_is_not_set_again(hand: Hand) -> None:
-    with busy_process(1) as busy:
+    with idle_process(1) as busy:
         plan = enforce.load("nice", best=-20).plan([ranked(busy.threads[0], 2)], "ratio")
         assert hand.apply("p", plan) == 1
         assert hand.apply("p", plan) == 0
@@ -212,7 +212,7 @@ def test_what_is_set_already_is_not_set_again(hand: Hand) -> None:
 
 @pytest.mark.usefixtures("may_nice")
 def test_a_thread_that_ends_is_passed_over(hand: Hand, complaints: list[str]) -> None:
-    with busy_process(1) as busy:
+    with idle_process(1) as busy:
         plan = enforce.load("nice", best=-20).plan([ranked(busy.threads[0], 2)], "ratio")
     assert hand.apply("p", plan) == 0
     assert complaints == []
@@ -222,7 +222,7 @@ def test_a_thread_that_ends_is_passed_over(hand: Hand, complaints: list[str]) ->
 @pytest.mark.usefixtures("may_nice")
 def test_the_next_process_puts_back_what_a_killed_one_left(tmp_path: Path, groups: Groups) -> None:
     """The journal is all that is left of it."""
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         path = tmp_path / "of-the-killed"
         before = [groups.place_of(thread) for thread in threads_of(busy.process.pid)]
         killed = Journal(path)
@@ -245,7 +245,7 @@ def test_the_next_process_puts_back_what_a_killed_one_left(tmp_path: Path, group
 
 @pytest.mark.usefixtures("may_nice")
 def test_what_another_version_wrote_keeps_nothing_from_being_put_back(hand: Hand) -> None:
-    with busy_process(1) as busy:
+    with idle_process(1) as busy:
         (thread,) = busy.threads
         hand.apply("p", enforce.load("nice", best=-20).plan([ranked(thread, 1)], "ratio"))
         hand.journal.record(thread_entry("colour", thread))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slackwater.enforce import rights
-from tests.busy_process import busy_process
+from tests.busy_process import idle_process
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to become somebody without rights")
@@ -34,7 +34,7 @@ def test_two_sessions_are_warned_about_and_one_is_not() -> None:
     places = Path("/proc/self/cgroup").read_text().splitlines()
     if not any(line.endswith((":cpu:/", "cpu,cpuacct:/")) or line == "0::/" for line in places):
         pytest.skip("these processes are in a control group, where autogroups do not count")
-    with busy_process(1, session=True) as one, busy_process(1, session=True) as other:
+    with idle_process(1, session=True) as one, idle_process(1, session=True) as other:
         warning = rights.autogroup_warning([one.process.pid, other.process.pid])
         assert warning is not None
         assert "kernel.sched_autogroup_enabled=0" in warning

@@ -1,23 +1,29 @@
 """Any process, with metrics from a command."""
 
 import json
+import os
 import shlex
-import sys
 
 import pytest
 
 from slackwater.core.errors import EngineError, UsageError
 from slackwater.engines import outside
+from slackwater.engines.outside import process
 from slackwater.metrics import MetricProvider
-from tests.busy_process import busy_process
+from tests.busy_process import idle_process
 
 
 def printing(value: object) -> str:
-    return shlex.join([sys.executable, "-c", f"print({json.dumps(value)!r})"])
+    return shlex.join(["echo", json.dumps(value)])
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "ANSWER_LIMIT_S", 60.0)
 
 
 def test_threads_by_process_and_metrics_by_command() -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         driver = outside.load(
             "process",
             label="engine",
@@ -34,8 +40,11 @@ def test_threads_by_process_and_metrics_by_command() -> None:
 
 
 def test_processes_by_their_command_line() -> None:
-    with busy_process(1) as busy:
-        driver = outside.load("process", operators={"x": {"command": r"busy_process\.py 1"}})
+    with idle_process(1) as busy:
+        driver = outside.load(
+            "process",
+            operators={"x": {"command": rf"busy_process\.py idle 1 of-{os.getpid()}$"}},
+        )
         driver.read(0.0)
         assert list(driver.pids()) == [busy.process.pid]
 
@@ -49,7 +58,7 @@ def test_processes_by_their_command_line() -> None:
     ],
 )
 def test_a_command_that_prints_nonsense_is_the_engines_error(printed: object, message: str) -> None:
-    with busy_process(1) as busy:
+    with idle_process(1) as busy:
         operators = {"x": {"pid": busy.process.pid}}
         driver = outside.load("process", operators=operators, metrics=printing(printed))
         with pytest.raises(EngineError, match=message):

@@ -19,7 +19,7 @@ from slackwater.operations.middleware import engine as engine_module
 from slackwater.operations.middleware.file import MiddlewareFile
 from slackwater.operations.middleware.loop import Middleware
 from slackwater.policies import Policy
-from tests.busy_process import Busy, busy_process
+from tests.busy_process import Busy, idle_process
 
 pytestmark = pytest.mark.skipif(
     not has_cap_sys_nice(), reason="lowering nice values takes CAP_SYS_NICE"
@@ -97,7 +97,7 @@ def fake_clock(monkeypatch: pytest.MonkeyPatch, times_s: Iterator[float]) -> Non
 
 def test_the_longest_queue_gets_the_best_value_and_all_is_put_back(tmp_path: Path) -> None:
     said: list[str] = []
-    with busy_process(3) as busy:
+    with idle_process(3) as busy:
         script(busy, a1=0, a2=50, b1=100)
         running = middleware(tmp_path, said, {"qs": {"policy": "queue-size"}})
         running.step(10.0)
@@ -113,7 +113,7 @@ def test_the_longest_queue_gets_the_best_value_and_all_is_put_back(tmp_path: Pat
 
 
 def test_each_policy_has_its_period_and_its_scope(tmp_path: Path) -> None:
-    with busy_process(3) as busy:
+    with idle_process(3) as busy:
         script(busy, a1=0, a2=50, b1=100)
         policies = {
             "mine": {"policy": "queue-size", "queries": "a", "period": 0.5},
@@ -131,7 +131,7 @@ def test_each_policy_has_its_period_and_its_scope(tmp_path: Path) -> None:
 
 def test_a_priority_for_nobody_is_said_once(tmp_path: Path) -> None:
     said: list[str] = []
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=0, b1=0)
         running = middleware(tmp_path, said, {"fixed": {"priorities": {"a": 1, "bee": 2}}})
         running.step(1.0)
@@ -141,7 +141,7 @@ def test_a_priority_for_nobody_is_said_once(tmp_path: Path) -> None:
 
 
 def test_a_policy_switches_by_condition_and_by_hand(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=1, a2=5)
         policies = {"qs": {"policy": "queue-size", "when": "queue-size.max > 100"}}
         running = middleware(tmp_path, [], policies)
@@ -160,7 +160,7 @@ def test_a_policy_switches_by_condition_and_by_hand(tmp_path: Path) -> None:
 
 
 def test_one_policy_takes_over_from_another(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=1, a2=5)
         policies = {
             "calm": {"priorities": {"a": 1}, "when": "queue-size.max <= 100"},
@@ -180,7 +180,7 @@ def test_an_engine_that_answers_nonsense_is_left_out_and_said_once(
 ) -> None:
     said: list[str] = []
     fake_clock(monkeypatch, repeat(0.0))  # each question takes no time
-    with busy_process(3) as busy:
+    with idle_process(3) as busy:
         script(busy, a1=1, a2=5)
         policies = {
             "one": {"policy": "queue-size", "engines": ["e"]},
@@ -205,7 +205,7 @@ def test_an_engine_that_answers_nonsense_is_left_out_and_said_once(
 
 
 def test_a_dry_run_sets_nothing(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=1, a2=5)
         file = MiddlewareFile(engines={"e": SCRIPTED}, policies={"p": {"policy": "queue-size"}})
         running = Middleware(file, Journal(tmp_path / "j"), pytest.fail, dry_run=True)
@@ -216,7 +216,7 @@ def test_a_dry_run_sets_nothing(tmp_path: Path) -> None:
 
 
 def test_logical_operators_share_what_the_rule_says(tmp_path: Path) -> None:
-    with busy_process(3) as busy:
+    with idle_process(3) as busy:
         script(busy, a1=10, a2=20, b1=25)
         policies = {"qs": {"policy": "queue-size", "operators": "logical"}}
         running = middleware(tmp_path, [], policies)
@@ -231,7 +231,7 @@ def test_every_policy_can_be_used(tmp_path: Path, policy: str) -> None:
         provides = Scripted.provides | {"head-age"}
 
     Scripted.provides = Aged.provides
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=1, b1=5)
         running = middleware(tmp_path, [], {"p": {"policy": policy}})
         running.step(1.0)
@@ -255,7 +255,7 @@ def test_a_missing_engine_is_an_error_of_the_engine_only(tmp_path: Path) -> None
 
 def test_a_policy_that_raises_sets_nothing_and_the_others_go_on(tmp_path: Path) -> None:
     said: list[str] = []
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=1, b1=5)
         policies = {
             "broken": {"policy": f"{__name__}:Broken", "queries": "a"},
@@ -288,7 +288,7 @@ def test_an_engine_that_hangs_is_asked_seldom(
 
 
 def test_what_is_no_number_is_not_known(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=float("nan"), b1=5)
         running = middleware(tmp_path, [], {"p": {"policy": "queue-size"}})
         running.step(1.0)
@@ -297,7 +297,7 @@ def test_what_is_no_number_is_not_known(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         script(busy, a1=1, b1=5)
         running = middleware(tmp_path, [], {"p": {"policy": "queue-size"}})
         running.step(5000.0)

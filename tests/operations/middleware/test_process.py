@@ -16,7 +16,7 @@ from slackwater.common.threads import threads_of
 from slackwater.core.errors import SlackwaterError
 from slackwater.enforce.groups import find_groups
 from slackwater.enforce.rights import has_cap_sys_nice
-from tests.busy_process import Busy, busy_process
+from tests.busy_process import Busy, idle_process
 from tests.waiting import eventually
 
 BASE = os.getpriority(os.PRIO_PROCESS, 0)
@@ -88,7 +88,7 @@ def values(busy: Busy) -> set[int]:
 
 @needs_nice
 def test_stopped_it_puts_everything_back(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         file = write_file(tmp_path, busy)
         with running(tmp_path, file) as process:
             eventually(lambda: values(busy) != {BASE})
@@ -106,7 +106,7 @@ def test_killed_it_is_put_back_by(tmp_path: Path, how: str) -> None:
         translator = "shares-nice"
     except SlackwaterError:
         pass
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         file = write_file(tmp_path, busy, translator)
         place = Path(f"/proc/{busy.process.pid}/cgroup").read_text()
         with running(tmp_path, file) as process:
@@ -135,7 +135,7 @@ def test_killed_it_is_put_back_by(tmp_path: Path, how: str) -> None:
 
 @needs_nice
 def test_it_is_asked_and_switched_while_it_runs(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         file = write_file(tmp_path, busy)
         with running(tmp_path, file):
             eventually(lambda: values(busy) != {BASE})
@@ -156,7 +156,7 @@ def test_it_is_asked_and_switched_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_prints_the_plan(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         plan = tmp_path / "plan.json"
         done = call(tmp_path, str(write_file(tmp_path, busy)), "--dry-run", "--json", str(plan))
         found = json.loads(plan.read_text())["policies"]["qs"]
@@ -167,7 +167,7 @@ def test_a_dry_run_prints_the_plan(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to become somebody without rights")
 def test_without_rights_it_goes_on_and_says_what_it_could_not_do() -> None:
-    with busy_process(2) as busy, tempfile.TemporaryDirectory() as open_to_all:
+    with idle_process(2) as busy, tempfile.TemporaryDirectory() as open_to_all:
         folder = Path(open_to_all)
         folder.chmod(0o777)
         file = write_file(folder, busy)
@@ -193,7 +193,7 @@ def test_without_rights_it_goes_on_and_says_what_it_could_not_do() -> None:
 
 @needs_nice
 def test_its_own_cpu_is_told(tmp_path: Path) -> None:
-    with busy_process(2) as busy:
+    with idle_process(2) as busy:
         out = tmp_path / "status.json"
         file = write_file(tmp_path, busy)
         with running(tmp_path, file, "--seconds", "1", "--json", str(out)) as process:
