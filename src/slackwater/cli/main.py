@@ -204,18 +204,17 @@ def plan(
     which are of a small machine.
     """
     from slackwater import policies
-    from slackwater.engines.simulator.prediction import MEASURED
+    from slackwater.engines.simulator.prediction import MEASURED, load_calibration
     from slackwater.engines.spark.queries.registry import max_wait_s
     from slackwater.operations import fleet_file as config
     from slackwater.operations import planning
     from slackwater.operations.launch import Launch
-    from slackwater_bench.simulate import calibrate
 
     path = config.find(file, Path.cwd())
     fleet = config.load(path)
     chosen, parameters = (policy, {}) if policy else (fleet.policy, fleet.parameters)
     policies.load(chosen, **parameters)
-    known = calibrate.load(calibration) if calibration is not None else MEASURED
+    known = load_calibration(calibration) if calibration is not None else MEASURED
     if driver_cores is not None and not known.costs.driver:
         raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
     triggers_s = {name: planning.trigger_s(name, q.trigger) for name, q in fleet.queries.items()}

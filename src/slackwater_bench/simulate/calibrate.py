@@ -81,15 +81,6 @@ def calibrate(
     }
 
 
-def load(file: Path) -> Calibration:
-    """What ``calibrate --json`` wrote."""
-    try:
-        raw = json.loads(file.read_text())["calibration"]
-        return Calibration(BatchCosts(**raw["costs"]), raw["cores"], raw["background"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{file} is not a result of slackwater simulate calibrate") from error
-
-
 def table(result: dict[str, Any]) -> Table:
     """The result for people."""
     costs = result["calibration"]["costs"]

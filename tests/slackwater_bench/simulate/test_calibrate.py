@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.simulator.prediction import Calibration
+from slackwater.engines.simulator.prediction import Calibration, load_calibration
 from slackwater.engines.simulator.query import BatchCosts
 from slackwater.statistics.intervals import summary
 from slackwater_bench.simulate.calibrate import (
     calibrate,
-    load,
     predict_run,
     read_runs,
     table,
@@ -56,7 +55,7 @@ def test_what_is_fitted_predicts_runs_it_has_not_seen(tmp_path: Path) -> None:
     assert table(result).row_count == 4
     file = tmp_path / "calibration.json"
     file.write_text(json.dumps(result))
-    assert load(file).costs.fixed_s > 0
+    assert load_calibration(file).costs.fixed_s > 0
 
 
 def test_slower_batches_make_later_results() -> None:
@@ -71,6 +70,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a result of slackwater bench"):
         read_runs([file], "tuned")
     with pytest.raises(UsageError, match="not a result of slackwater simulate calibrate"):
-        load(file)
+        load_calibration(file)
     with pytest.raises(UsageError, match="no run to fit"):
         calibrate([], [], 2, lambda line: None)

@@ -1,7 +1,9 @@
 """What the model of micro-batches says of a fleet."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 from slackwater import policies
 from slackwater.core.clock import VirtualClock
 from slackwater.core.controller import Controller
+from slackwater.core.errors import UsageError
 from slackwater.core.slots import default_slots
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.query import BatchCosts, Result, SimulatedQuery
@@ -50,6 +53,15 @@ class Calibration:
         free = max(0.1, whole - self.background)
         admitted = slots or Machine(whole).admitted
         return Machine(free / drivers, max(1, admitted // drivers), driver_cores)
+
+
+def load_calibration(file: Path) -> Calibration:
+    """Read what ``slackwater simulate calibrate --json`` wrote."""
+    try:
+        raw = json.loads(file.read_text())["calibration"]
+        return Calibration(BatchCosts(**raw["costs"]), raw["cores"], raw["background"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{file} is not a result of slackwater simulate calibrate") from error
 
 
 # YSB with 8 queries, 1,000 events/s each, under klink and spark-trigger, on two cores; fitted by
