@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from slackwater.common.threads import Thread, find_thread, thread_cpu_ns
+from slackwater.common.procfs import find_thread, thread_cpu_ns
+from slackwater.core.entities import Thread
 
 
 def burn(report: Callable[[int], None], wishes: "queue.Queue[str]") -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from slackwater.common.process_tree import CpuMeter, reaped_cpu, thread_cpu
+from slackwater.common.procfs import CpuMeter, reaped_cpu, thread_cpu
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.session.profile import SETTINGS
 from slackwater.engines.spark.session.session import build_session

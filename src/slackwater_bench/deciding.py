@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from slackwater import policies
-from slackwater.common.garbage import collect_seldom
+from slackwater.common.subprocesses import collect_seldom
 from slackwater.core.model import QueryMetrics, QuerySpec, QueryState, Snapshot
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.statistics.intervals import summary

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.table import Table
 
-from slackwater.common.process_tree import CpuMeter
+from slackwater.common.procfs import CpuMeter
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import Progress, instant_s, ran_a_batch

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from slackwater import policies
-from slackwater.common.process_tree import CpuMeter, thread_cpu
+from slackwater.common.procfs import CpuMeter, thread_cpu
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import instant_s

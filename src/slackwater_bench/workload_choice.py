@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from slackwater.common.loading import load_object
+from slackwater.common.plugins import load_object
 from slackwater.core.errors import UsageError
 from slackwater_bench.workloads.base import WindowGrid, Workload
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.common.threads import find_thread
+from slackwater.common.procfs import find_thread
 from slackwater.core.errors import UsageError
 from slackwater.enforce.journal import ROOM, Journal, thread_entry, thread_of
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from slackwater import enforce
-from slackwater.common.threads import Thread, thread_cpu_ns, threads_of
-from slackwater.core.entities import Operator
+from slackwater.common.procfs import thread_cpu_ns, threads_of
+from slackwater.core.entities import Operator, Thread
 from slackwater.enforce import Ranked
 from slackwater.enforce.groups import Groups
 from slackwater.enforce.hand import Hand
@@ -173,7 +173,7 @@ def test_two_policies_may_group_the_same_threads(grouping_hand: Hand, groups: Gr
 def test_real_time_is_given_up_again_without_the_right_to_change_everything(tmp_path: Path) -> None:
     """Without it the flag that children do not inherit it stays."""
     code = (
-        "import os; from pathlib import Path; from slackwater.common.threads import find_thread;"
+        "import os; from pathlib import Path; from slackwater.common.procfs import find_thread;"
         "from slackwater.enforce.hand import Hand; from slackwater.enforce.journal import Journal;"
         "from slackwater.enforce.settings import Scheduling; said = [];"
         f"hand = Hand(Journal(Path({str(tmp_path / 'journal')!r})), None, said.append);"

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater import enforce
-from slackwater.common.threads import Thread
-from slackwater.core.entities import Operator, Scale
+from slackwater.core.entities import Operator, Scale, Thread
 from slackwater.core.errors import UsageError
 from slackwater.enforce import Ranked
 from slackwater.enforce.normalise import NICE_RATIO, SPAN, nice_by_ratio, normalise

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from slackwater.common.loading import hint
+from slackwater.common.plugins import hint
 from slackwater.core.errors import UsageError
 
 M = TypeVar("M", bound=BaseModel)

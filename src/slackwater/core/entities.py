@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
-
-from slackwater.common.threads import Thread
+from typing import Literal, NamedTuple
 
 Values = Mapping[str, float]  # of operators, by their names
 
 # How the distance of two priorities is meant: linear (a queue of 20 against one of 10), in powers
 # (rates that span decades), or as the very ratio of CPU time that is asked for.
 Scale = Literal["linear", "log", "ratio"]
+
+
+class Thread(NamedTuple):
+    """One thread; its start tells it from a later one that got the same number."""
+
+    pid: int
+    tid: int
+    started: int  # ticks since boot
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,13 @@ class Clock(Protocol):
     """Where time comes from. Nothing else may ask the operating system for it."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch, as event times are."""
+
+    def monotonic(self) -> float:
+        """Return seconds since some moment; they never go back, whatever is done to the date."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let so much time pass."""
 
 
 class EngineDriver(Protocol):

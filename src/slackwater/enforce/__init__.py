@@ -8,7 +8,7 @@ next process when this one was killed.
 ['cpu-quota', 'cpu-shares', 'nice', 'real-time', 'shares-nice']
 """
 
-from slackwater.common.family import Family
+from slackwater.common.plugins import Family
 from slackwater.enforce.translators.base import Ranked, Translator
 
 __all__ = ["Ranked", "Translator", "load", "names"]

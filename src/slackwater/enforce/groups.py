@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
-from slackwater.common.threads import Thread, threads_of
+from slackwater.common.procfs import thread_folder, threads_of
+from slackwater.core.entities import Thread
 from slackwater.core.errors import SlackwaterError, UsageError
 
 DEFAULT_SHARES = 1024
@@ -213,7 +214,7 @@ def check_writable(groups: Groups) -> None:
 
 def _place(thread: Thread, has_cpu: Callable[[str], bool]) -> str | None:
     try:
-        lines = (thread.folder / "cgroup").read_text().splitlines()
+        lines = (thread_folder(thread) / "cgroup").read_text().splitlines()
     except OSError:
         return None
     for line in lines:

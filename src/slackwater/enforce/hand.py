@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from slackwater.common.threads import Thread
+from slackwater.common.procfs import is_alive
+from slackwater.core.entities import Thread
 from slackwater.enforce.groups import DEFAULT_SHARES, Groups
 from slackwater.enforce.journal import Entry, Journal, thread_entry, thread_of
 from slackwater.enforce.origins import Origins, go_home, undo_inherited
@@ -91,7 +92,7 @@ class Hand:
         except ProcessLookupError:
             return False  # the thread has ended
         except OSError as error:
-            if isinstance(setting, Nice | Scheduling | Member) and not setting.thread.alive:
+            if isinstance(setting, Nice | Scheduling | Member) and not is_alive(setting.thread):
                 return False
             reason = f"{type(setting).__name__} {error.strerror}"
             if reason not in self._refused:
@@ -129,11 +130,11 @@ class Hand:
         return groups
 
     def _nest(self, groups: Groups, pid: int) -> None:
-        if pid in self._nested and self._nested[pid].alive:
+        if pid in self._nested and is_alive(self._nested[pid]):
             return
         main = self._origins.note_places(groups, pid)
         groups.nest(pid)
-        self._nested = {p: each for p, each in self._nested.items() if each.alive} | {pid: main}
+        self._nested = {p: each for p, each in self._nested.items() if is_alive(each)} | {pid: main}
         # Against the rest of the machine as heavy as that many processes.
         groups.set_shares("", min(262144, DEFAULT_SHARES * len(self._nested)))
 
@@ -148,7 +149,7 @@ class Hand:
                 entry = self.journal.entry_of(kinds[type(setting)], thread)
                 if entry is not None:
                     self._undo(entry)
-            case Member(thread) if self.groups is not None and thread.alive:
+            case Member(thread) if self.groups is not None and is_alive(thread):
                 with suppress(OSError):
                     self.groups.add(thread, "")  # beside the groups; out of ours with the last
             case GroupShare() | GroupQuota() if self.groups is not None:

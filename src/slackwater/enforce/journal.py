@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from slackwater.common.threads import Thread, find_thread
+from slackwater.common.procfs import find_thread
+from slackwater.core.entities import Thread
 from slackwater.core.errors import SlackwaterError, UsageError
 
 ROOM = 1000  # lines of what was forgotten, until the file is written anew

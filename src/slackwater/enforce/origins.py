@@ -9,12 +9,17 @@ import os
 import time
 from collections.abc import Iterator
 
-from slackwater.common.process_tree import all_processes, descendants, read_stat
-from slackwater.common.threads import Thread, find_thread, threads_of
+from slackwater.common.procfs import (
+    TICKS_PER_SECOND,
+    all_processes,
+    descendants,
+    find_thread,
+    read_stat,
+    threads_of,
+)
+from slackwater.core.entities import Thread
 from slackwater.enforce.groups import Groups
 from slackwater.enforce.journal import Entry, Journal, thread_entry
-
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Origins:
@@ -54,7 +59,7 @@ class Origins:
             nice, since = parent["nice"], 0  # all of its threads have inherited
         else:
             nice = os.getpriority(os.PRIO_PROCESS, main.tid)
-            since = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+            since = int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
         entry = thread_entry("process", main, nice=nice, since=since)
         self._journal.record(entry)
         return entry

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from slackwater.common.threads import Thread
+from slackwater.core.entities import Thread
 
 Scheduler = Literal["other", "round-robin"]
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 
 from slackwater import policies
-from slackwater.common.loading import load_object
+from slackwater.common.plugins import load_object
 from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.checkpoints.ownership import claim

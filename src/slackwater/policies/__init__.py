@@ -9,7 +9,7 @@ True
 'fcfs'
 """
 
-from slackwater.common.family import Family
+from slackwater.common.plugins import Family
 from slackwater.policies.base import Policy
 
 __all__ = ["Policy", "load", "names"]

@@ -9,7 +9,7 @@ from their predictions (:mod:`slackwater.progress.base` explains the terms).
 0.9
 """
 
-from slackwater.common.family import Family
+from slackwater.common.plugins import Family
 from slackwater.progress.base import DelayStats, SweepDelay, SweepEstimator
 from slackwater.progress.empirical import EmpiricalDelay
 from slackwater.progress.normal import NormalDelay

@@ -8,7 +8,7 @@ hands out.
 ['aion', 'aion-minus', 'aq-k-slack', 'k-slack']
 """
 
-from slackwater.common.family import Family
+from slackwater.common.plugins import Family
 from slackwater.sampling.base import Sampler
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.ledger import Ledger

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from slackwater.common.process_tree import CpuMeter
+from slackwater.common.procfs import CpuMeter
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.approximate.finishing import BOUNDED, RATE
 from slackwater.engines.spark.fleet import Fleet

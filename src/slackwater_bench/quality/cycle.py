@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from slackwater.common.garbage import collect_seldom
+from slackwater.common.subprocesses import collect_seldom
 from slackwater.quality import Cluster, Graph, Layout, Load, QualityController, Task
 from slackwater.statistics.intervals import summary
 

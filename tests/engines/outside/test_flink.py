@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from slackwater.common.threads import thread_cpu_ns, thread_name
+from slackwater.common.procfs import thread_cpu_ns, thread_name
 from slackwater.core.entities import Operator
 from slackwater.core.errors import EngineError
 from slackwater.engines.outside.flink import Flink

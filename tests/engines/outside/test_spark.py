@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from slackwater.common.threads import thread_name
+from slackwater.common.procfs import thread_name
 from slackwater.core.errors import EngineError, UsageError
 from slackwater.engines.outside.attach import thread_names
 from slackwater.engines.outside.spark import Spark

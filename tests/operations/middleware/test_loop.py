@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from slackwater.common.threads import Thread
-from slackwater.core.entities import Operator, Reading
+from slackwater.core.entities import Operator, Reading, Thread
 from slackwater.core.errors import EngineError
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.rights import has_cap_sys_nice

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.common.threads import threads_of
+from slackwater.common.procfs import thread_folder, threads_of
 from slackwater.core.errors import SlackwaterError
 from slackwater.enforce.groups import find_groups
 from slackwater.enforce.rights import has_cap_sys_nice
@@ -129,7 +129,7 @@ def test_killed_it_is_put_back_by(tmp_path: Path, how: str) -> None:
         assert values(busy) == {BASE}
         assert Path(f"/proc/{busy.process.pid}/cgroup").read_text() == place
         for thread in threads_of(busy.process.pid):
-            assert (thread.folder / "cgroup").read_text() == place
+            assert (thread_folder(thread) / "cgroup").read_text() == place
         assert "nothing was left" in call(tmp_path, "--restore").stdout
 
 

@@ -6,7 +6,7 @@ A driver of your own is named ``module:Class``; docs/drivers.md says what it mus
 ['flink', 'process', 'spark']
 """
 
-from slackwater.common.family import Family
+from slackwater.common.plugins import Family
 from slackwater.engines.outside.base import Driver
 
 __all__ = ["Driver", "load", "names"]

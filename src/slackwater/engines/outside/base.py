@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
-from slackwater.common.threads import Thread, thread_cpu_ns
-from slackwater.core.entities import Operator, Reading, Values
+from slackwater.common.procfs import thread_cpu_ns
+from slackwater.core.entities import Operator, Reading, Thread, Values
 from slackwater.core.errors import EngineError
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from slackwater.common.threads import Thread
-from slackwater.core.entities import Operator, Reading
+from slackwater.core.entities import Operator, Reading, Thread
 from slackwater.core.errors import EngineError
 from slackwater.engines.outside.base import Driver
 from slackwater.engines.outside.http import Endpoint

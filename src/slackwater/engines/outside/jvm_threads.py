@@ -2,7 +2,8 @@
 
 import os
 
-from slackwater.common.threads import Thread, find_thread, threads_of
+from slackwater.common.procfs import find_thread, is_alive, threads_of
+from slackwater.core.entities import Thread
 from slackwater.core.errors import EngineError
 from slackwater.engines.outside import attach
 
@@ -26,7 +27,7 @@ class JvmThreads:
 
     @property
     def alive(self) -> bool:
-        return self.process is not None and self.process.alive
+        return self.process is not None and is_alive(self.process)
 
     def read(self) -> dict[Thread, str]:
         """All threads that have a name in Java."""

@@ -4,6 +4,8 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from slackwater.common.procfs import pids
+
 _LISTEN = "0A"
 
 
@@ -12,10 +14,7 @@ def pid_of_port(port: int) -> int | None:
     sockets = {f"socket:[{inode}]" for inode in _listening(port)}
     if not sockets:
         return None
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and _holds(folder / "fd", sockets):
-            return int(folder.name)
-    return None
+    return next((pid for pid in pids() if _holds(Path(f"/proc/{pid}/fd"), sockets)), None)
 
 
 def is_local(host: str) -> bool:

@@ -10,9 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from slackwater.common.process_tree import read_stat
-from slackwater.common.threads import Thread, find_thread, thread_name, threads_of
-from slackwater.core.entities import Operator, Reading
+from slackwater.common.procfs import (
+    find_thread,
+    is_alive,
+    pids,
+    read_stat,
+    thread_name,
+    threads_of,
+)
+from slackwater.core.entities import Operator, Reading, Thread
 from slackwater.core.errors import EngineError, UsageError
 from slackwater.engines.outside.base import Driver
 
@@ -84,7 +90,7 @@ class Process(Driver):
     def _still(self, pid: int) -> list[int]:
         """A process by its number, as long as it is the one that had it at first."""
         first = self._first.setdefault(pid, find_thread(pid))
-        return [pid] if first is not None and first.alive else []
+        return [pid] if first is not None and is_alive(first) else []
 
     def _printed(self) -> dict[str, dict[str, float]]:
         if not self._metrics:
@@ -128,13 +134,13 @@ def _check(label: str, name: str, how: Mapping[str, Any], names: Iterable[str]) 
 def _command_lines() -> Iterator[tuple[int, str]]:
     """Of all processes but this one and those that it was started by: they name the engine too."""
     own = set(_lineage(os.getpid()))
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) not in own:
+    for pid in pids():
+        if pid not in own:
             try:
-                words = (folder / "cmdline").read_bytes().split(b"\0")
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            yield int(folder.name), b" ".join(words).decode(errors="replace").strip()
+            yield pid, b" ".join(words).decode(errors="replace").strip()
 
 
 def _lineage(pid: int) -> Iterator[int]:

@@ -4,9 +4,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from slackwater.common.process_tree import CpuMeter, all_processes, descendants
-from slackwater.common.threads import Thread, find_thread, threads_of
-from slackwater.core.entities import Operator, Reading
+from slackwater.common.procfs import (
+    CpuMeter,
+    all_processes,
+    descendants,
+    find_thread,
+    is_alive,
+    threads_of,
+)
+from slackwater.core.entities import Operator, Reading, Thread
 from slackwater.core.errors import EngineError, UsageError
 from slackwater.engines.outside.base import Driver
 from slackwater.engines.outside.http import Endpoint
@@ -109,7 +115,7 @@ class Spark(Driver):
     def _names(self, jvm: JvmThreads) -> Mapping[Thread, str]:
         """Where all threads are one query's, only its own name matters, and only until it ends:
         asking takes long on a busy JVM, and it starts threads all the time."""
-        if self._whole and self._streams and all(thread.alive for thread in self._streams):
+        if self._whole and self._streams and all(is_alive(thread) for thread in self._streams):
             return self._streams
         return jvm.read()
 
@@ -123,7 +129,7 @@ class Spark(Driver):
     def _find_jvm(self) -> JvmThreads:
         if self._jvm is None or not self._jvm.alive:
             pid = self._pid
-            if pid is not None and (self._process is None or not self._process.alive):
+            if pid is not None and (self._process is None or not is_alive(self._process)):
                 raise EngineError(f"{self.label}: there is no process {pid} any more")
             if pid is None and self._port is not None:
                 pid = pid_of_port(self._port)

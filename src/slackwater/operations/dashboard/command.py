@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from slackwater.common.garbage import collect_seldom
-from slackwater.common.subprocesses import child_environment
+from slackwater.common.subprocesses import child_environment, collect_seldom
 from slackwater.core.errors import SlackwaterError
 from slackwater.ipc import wire
 from slackwater.operations.dashboard.server import Dashboard, listen

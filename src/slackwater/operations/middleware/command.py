@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slackwater.common.garbage import collect_seldom
+from slackwater.common.subprocesses import collect_seldom
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.enforce.groups import find_groups
 from slackwater.enforce.hand import Hand

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from slackwater.common.cpu import process_cpu_s
+from slackwater.common.procfs import process_cpu_s
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.enforce.groups import Groups, check_writable, find_groups
 from slackwater.enforce.hand import Hand

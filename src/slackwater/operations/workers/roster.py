@@ -4,12 +4,12 @@ import contextlib
 import json
 import os
 import signal
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from slackwater.common.files import replace_text
-from slackwater.common.process_tree import read_stat
+from slackwater.common.procfs import all_processes, read_stat
+from slackwater.core.clock import Deadline
 
 GONE_LIMIT_S = 10.0
 
@@ -24,18 +24,22 @@ class WorkerProcess:
     @property
     def alive(self) -> bool:
         stat = read_stat(self.pid)
-        return stat is not None and stat.started == self.started and not _is_zombie(self.pid)
+        return stat is not None and stat.started == self.started and not stat.zombie
 
     def end_group(self) -> None:
         """Kill all that the worker has left behind (Spark's JVM, Python), and see it gone."""
         stat = read_stat(self.pid)
         if stat is not None and stat.started != self.started:
             return  # its number is another's by now, so nothing of its group is left
-        until_s = time.monotonic() + GONE_LIMIT_S
-        while time.monotonic() < until_s and _group_lives(self.pid):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-            time.sleep(0.05)
+        Deadline(GONE_LIMIT_S).wait_for(self._group_has_gone, every_s=0.05)
+
+    def _group_has_gone(self) -> bool:
+        """Kill what runs of the group; return whether nothing did. Zombies do not run."""
+        if not any(s.group == self.pid and not s.zombie for s in all_processes().values()):
+            return True
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return False
 
 
 class Roster:
@@ -63,23 +67,3 @@ class Roster:
     def _write(self) -> None:
         entries = {name: asdict(process) for name, process in self.processes.items()}
         replace_text(self._path, json.dumps(entries))
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-def _group_lives(group: int) -> bool:
-    """Whether any process of a group runs; zombies do not."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[2]) == group and fields[0] != "Z":
-                return True
-    return False

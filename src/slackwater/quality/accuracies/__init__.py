@@ -4,7 +4,7 @@
 ['lag', 'throughput']
 """
 
-from slackwater.common.family import Family
+from slackwater.common.plugins import Family
 from slackwater.quality.accuracies.base import Accuracy
 
 __all__ = ["Accuracy", "load", "names"]

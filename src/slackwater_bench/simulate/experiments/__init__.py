@@ -1,6 +1,6 @@
 """The experiments, by name, one a file."""
 
-from slackwater.common.family import Family
+from slackwater.common.plugins import Family
 from slackwater_bench.simulate.experiment import Experiment
 
 _family: Family[Experiment] = Family(__name__, Experiment, "experiment")  # type: ignore[type-abstract]

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from slackwater import policies
-from slackwater.common.cpu import process_cpu_s, thread_cpu_s
-from slackwater.common.garbage import collect_seldom
 from slackwater.common.logs import configure
+from slackwater.common.procfs import process_cpu_s, thread_cpu_s
+from slackwater.common.subprocesses import collect_seldom
 from slackwater.core.clock import RealClock
 from slackwater.core.controller import Controller
 from slackwater.core.errors import SlackwaterError

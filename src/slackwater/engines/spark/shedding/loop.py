@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.common.machine import MachineMeter
+from slackwater.common.procfs import MachineMeter
 from slackwater.engines.spark.shedding.meter import Needs, QualityMeter
 from slackwater.engines.spark.shedding.shedders import Shedders
 from slackwater.quality import (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slackwater.common.names import split_names
+from slackwater.common.plugins import split_names
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources.payload import PayloadGenerator, load_generator
 from slackwater.engines.spark.sources.sampled_rows import SAMPLE, SAMPLE_TYPE

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from slackwater.common.loading import load_object
+from slackwater.common.plugins import load_object
 from slackwater.core.errors import UsageError
 
 

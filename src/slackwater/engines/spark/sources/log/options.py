@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args, get_origin
 
-from slackwater.common.names import split_names
+from slackwater.common.plugins import hint, split_names
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources.shed_rows import Shedding
 
@@ -63,9 +62,7 @@ class LogOptions:
         values: dict[str, Any] = {}
         for name, text in texts.items():
             if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-                raise UsageError(f"the source has no option {name!r}; {hint}")
+                raise UsageError(f"the source has no option {name!r}; {hint(name, known)}")
             try:
                 values[name] = known[name](text)
             except ValueError as error:

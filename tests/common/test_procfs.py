@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from slackwater.common.process_tree import CpuMeter, reaped_cpu, thread_cpu
+from slackwater.common.procfs import CpuMeter, reaped_cpu, thread_cpu
 from slackwater_bench.threads import cpu_by_group
 
 BURN_S = 0.3

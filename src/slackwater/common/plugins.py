@@ -1,4 +1,4 @@
-"""Families of classes, one member a file, found by name; a user's own is ``module:Class``."""
+"""Classes and functions found by name: families with one member a file, and ``module:name``."""
 
 import inspect
 import pkgutil
@@ -8,7 +8,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
-from slackwater.common.loading import hint, load_object
 from slackwater.core.errors import UsageError
 
 Member = TypeVar("Member")
@@ -33,7 +32,7 @@ class Family(Generic[Member]):
         self.kind = kind
 
     def names(self) -> list[str]:
-        """The members that come with Slackwater."""
+        """List the members that come with Slackwater."""
         modules = pkgutil.iter_modules(import_module(self.package).__path__)
         files = (module.name.replace("_", "-") for module in modules if module.name[0] != "_")
         return [name for name in files if self._in_file_of(name) is not None]
@@ -63,16 +62,17 @@ class Family(Generic[Member]):
         found = self._in_file_of(name)
         if found is None:
             known = self.names()
-            near = get_close_matches(name, known, n=1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
             raise UsageError(
-                f"unknown {self.kind} {name!r}.{meant} Known: {', '.join(known)}, "
+                f"unknown {self.kind} {name!r}.{_question(name, known)} Known: {', '.join(known)}, "
                 "or your own as module:Class"
             )
         return found
 
     def _in_file_of(self, name: str) -> type[Member] | None:
-        """The member of that name in the file of that name; other files are parts of members."""
+        """Find the member of that name in the file of that name.
+
+        Other files of the package are parts of members.
+        """
         path = f"{self.package}.{name.replace('-', '_')}"
         if not name.replace("-", "_").isidentifier() or find_spec(path) is None:
             return None
@@ -84,3 +84,63 @@ class Family(Generic[Member]):
             ):
                 return found
         return None
+
+
+def load_object(path: str) -> Any:
+    """Import what ``module:attribute`` names.
+
+    >>> load_object("math:sqrt")(9)
+    3.0
+    >>> load_object("math:sqrtt")
+    Traceback (most recent call last):
+    ...
+    slackwater.core.errors.UsageError: math has no 'sqrtt'. Did you mean 'sqrt'?
+    """
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"{path!r} is not of the form module:attribute")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        own = error.name is not None and f"{module_name}.".startswith(f"{error.name}.")
+        remedy = "is its folder on PYTHONPATH?" if own else f"{module_name} needs it: install it"
+        raise UsageError(f"{path!r}: no module named {error.name!r}; {remedy}") from error
+    except Exception as error:
+        raise UsageError(
+            f"{path!r}: importing {module_name} failed: {type(error).__name__}: {error}"
+        ) from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        question = _question(attribute, dir(module))
+        end = "." if question else ""
+        raise UsageError(f"{module_name} has no {attribute!r}{end}{question}") from None
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Split names that are separated by commas.
+
+    >>> split_names("ads, clicks")
+    ('ads', 'clicks')
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def hint(wrong: str, known: Iterable[str]) -> str:
+    """Say what may have been meant by a key that there is not.
+
+    >>> hint("perod", ["name", "period"]), hint("x", ["name", "period"])
+    ("did you mean 'period'?", 'known: name, period')
+    """
+    names = list(known)
+    near = _nearest(wrong, names)
+    return f"did you mean {near!r}?" if near else f"known: {', '.join(names)}"
+
+
+def _question(wrong: str, known: Iterable[str]) -> str:
+    near = _nearest(wrong, known)
+    return f" Did you mean {near!r}?" if near else ""
+
+
+def _nearest(wrong: str, known: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(wrong, list(known), n=1)), None)
