@@ -36,7 +36,7 @@ docs: $(VENV)/ready     ## the documentation as a site, in docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 screenshots: $(VENV)/servers ## pictures of the page for the README, taken by its test
-	SLACKWATER_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/dashboard/test_browser.py
+	SLACKWATER_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/operations/dashboard/test_browser.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check src tests examples

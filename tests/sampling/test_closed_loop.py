@@ -29,7 +29,7 @@ def keeps_its_promise(outcome: Outcome, aggregate: str) -> None:
 def test_aion_keeps_its_promise_without_waiting(setting: str) -> None:
     delays, gaps = SETTINGS[setting]
     traffic = Traffic(start_s=0, rate="1000", delays=delays, gaps=gaps, seed=3)
-    outcome = run(traffic, light, windows=500)
+    outcome = run(traffic, light, windows=250)
     for aggregate in ("count", "sum", "mean"):
         keeps_its_promise(outcome, aggregate)
     assert np.mean(outcome.waits_s) < 0.01

@@ -19,9 +19,8 @@ from slackwater.operations.middleware.control import Control
 from tests.operations.dashboard.asking import ask, events
 from tests.operations.dashboard.conftest import TOKEN
 from tests.operations.dashboard.pretence import PretendFleet
+from tests.root import ROOT
 from tests.waiting import eventually
-
-ROOT = Path(__file__).parents[2]
 
 
 def queries(page: Dashboard) -> dict[str, dict[str, Any]]:

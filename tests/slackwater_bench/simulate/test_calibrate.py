@@ -50,7 +50,7 @@ def run_of(policy: str, queries: int, **changes: Any) -> dict[str, Any]:
 def test_what_is_fitted_predicts_runs_it_has_not_seen(tmp_path: Path) -> None:
     fit = [run_of("klink", 4), run_of("spark", 4, trigger_s=0.5)]
     held_out = [run_of("fcfs", 3, rate="2000"), run_of("klink", 6)]
-    result = calibrate(fit, held_out, 2, lambda line: None, evaluations=60)
+    result = calibrate(fit, held_out, 2, lambda line: None, evaluations=30)
     assert result["held_out_error"]["mean_error"] < 0.15
     assert table(result).row_count == 4
     file = tmp_path / "calibration.json"

@@ -19,13 +19,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "latency": {"queries": (2, 3), "seconds": 8, "cores": 2},
     "resources": {"queries": (2,), "seconds": 30, "cores": 2},
     "nodes": {
-        "queries": (8,),
-        "nodes": (1, 2, 4),
+        "queries": (4,),
+        "nodes": (1, 2),
         "seconds": 25,
         "cores": 2,
         "policies": ("fcfs", "klink"),
     },
-    "estimators": {},
+    "estimators": {"delays": ("uniform:0:300ms",)},
     "throughput": {
         "workloads": ("ysb", "nyc-taxi"),
         "queries": (2,),
@@ -34,7 +34,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "policies": ("fcfs", "klink"),
     },
     "sensitivity": {"queries": (2,), "seconds": 30, "cores": 2},
-    "levels": {"seconds": 6},
+    "levels": {"seconds": 3},
     "scale": {"queries": (100,), "seconds": 5, "policies": ("fcfs",)},
 }
 

@@ -15,6 +15,7 @@ from slackwater.engines.spark.session.java import check_java
 from slackwater.engines.spark.session.master import check_master, choose_master
 from slackwater.engines.spark.session.profile import SETTINGS, jvm_flags, settings_of, spark_conf
 from slackwater.engines.spark.session.session import _merged_flags, session
+from tests.root import ROOT
 
 
 def run_python(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -46,7 +47,7 @@ def test_names_and_keys_are_unique_and_reasons_are_one_line() -> None:
 
 
 def test_every_row_is_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "session-profile.md").read_text()
+    page = (ROOT / "docs" / "session-profile.md").read_text()
     assert [s.name for s in SETTINGS if f"`{s.name}`" not in page] == []
 
 

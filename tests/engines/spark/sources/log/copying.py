@@ -8,8 +8,7 @@ from pathlib import Path
 
 from slackwater.spark import kafka_topic, redis_stream, session
 from tests.engines.spark.sources.log.running import writer
-
-ROOT = Path(__file__).parents[4]
+from tests.root import ROOT
 
 
 class CopyProcess:

@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.sources.kafka import KafkaReader, KafkaSource
+from slackwater.engines.spark.sources.log import kafka_log
 from slackwater.engines.spark.sources.log.errors import DataGone
 from slackwater.engines.spark.sources.log.kafka_options import KafkaOptions
 from slackwater.spark import kafka_topic
@@ -99,7 +100,10 @@ def test_a_topic_that_does_not_exist_is_told(kafka_mock: KafkaMock) -> None:
         reader_of(kafka_mock, "tt").initialOffset()
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line(kafka_mock: KafkaMock) -> None:
+def test_a_server_that_is_not_there_is_told_in_one_line(
+    kafka_mock: KafkaMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_log, "_ANSWER_S", 0.2)  # nobody is there: no wait is long enough
     reader = reader_of(kafka_mock, servers="127.0.0.1:1", retry_s=0.1)
     with pytest.raises(SlackwaterError, match=r"Kafka at 127.0.0.1:1 did not answer") as told:
         reader.initialOffset()
