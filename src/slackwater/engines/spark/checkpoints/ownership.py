@@ -6,8 +6,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.plans.discovery import discover
 from slackwater.engines.spark.checkpoints.offset_log import OffsetEntry, UnsupportedEntry
+from slackwater.engines.spark.plans.discovery import discover
 
 MARK = "slackwater.json"  # beside Spark's own files, which it leaves alone
 
