@@ -1,4 +1,4 @@
-"""The command line of the benchmarks: ``slackwater bench``."""
+"""Measure: policies against each other; estimators; what the gates cost."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ from slackwater_bench.quality.command import overload, quality, quality_cycle, r
 if TYPE_CHECKING:
     from slackwater_bench.trial import Trial
 
-bench = typer.Typer(help="Measure: policies against each other; estimators; what the gates cost.")
+bench = typer.Typer(help=__doc__)
 
 
 def _comparison(workload: str) -> Callable[..., None]:

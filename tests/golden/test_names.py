@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from slackwater import core, enforce, policies, progress, sampling, spark
+from slackwater.cli.extensions import Extension
 from slackwater.cli.main import app
 from slackwater.engines import outside
 from slackwater.quality import accuracies
@@ -99,6 +100,8 @@ def _annotation(annotation: Any) -> str:
 
 def commands(command: Any, path: str) -> Iterator[str]:
     """A command with its arguments and options, then those below it."""
+    if isinstance(command, Extension):
+        command = command.load()
     for parameter in command.params:
         if "completion" in parameter.name:
             continue  # the command line library's own
@@ -108,6 +111,8 @@ def commands(command: Any, path: str) -> Iterator[str]:
             names = "/".join([*parameter.opts, *parameter.secondary_opts])
             yield f"{path} {names}" + (" ..." if parameter.multiple else "")
     below = getattr(command, "commands", {})
+    if below:
+        command.list_commands(None)  # finds those of other packages
     if not below and not command.params:
         yield path
     for name in sorted(below):

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from slackwater.cli.terminal import (
+    DASHBOARD_PORT,
     JsonFile,
+    Port,
     ReportFolder,
     console,
     make_folder,
@@ -19,12 +21,9 @@ from slackwater.cli.terminal import (
 )
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.ipc import wire
-from slackwater.operations import fleet_file as config
 
 running = typer.Typer()
 
-DASHBOARD_PORT = 8461
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0: any that is free.")]
 FleetName = Annotated[
     str | None,
     typer.Option(
@@ -204,7 +203,9 @@ def _sockets(fleet: str | None) -> list[Path]:
 
 
 def _named_here() -> str | None:
-    """What the fleet file of this folder calls its fleet."""
+    """Return what the fleet file of this folder calls its fleet."""
+    from slackwater.operations import fleet_file as config
+
     try:
         return config.load(config.find(None, Path.cwd())).name
     except UsageError:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +34,14 @@ ReportFolder = Annotated[
 ]
 
 
+FleetPath = Annotated[
+    Path | None, typer.Argument(help="Default: fleet.toml here or in a folder above.")
+]
+
+DASHBOARD_PORT = 8461
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0: any that is free.")]
+
+
 def write_json(path: Path | None, value: Any) -> None:
     """Write a result where ``--json`` says, if it does."""
     if path is None:
@@ -50,10 +59,13 @@ def write_line(line: str) -> None:
 
 
 def make_folder(folder: Path | None) -> None:
-    """Before anything is measured, so that no result is lost for want of a place."""
+    """Make the report's folder before anything is measured, so that no result is lost."""
+    if folder is None:
+        return
+    if find_spec("matplotlib") is None:
+        raise UsageError("--report needs matplotlib: pip install 'slackwater[report]'")
     try:
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write the report to {folder}: {error.strerror}") from error
 

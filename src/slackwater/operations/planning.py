@@ -18,6 +18,7 @@ from slackwater.engines.simulator.prediction import (
     predict,
 )
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
+from slackwater.engines.spark.queries.registry import max_wait_s
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.traffic import Traffic
 
@@ -90,6 +91,29 @@ def trigger_s(name: str, text: str | None) -> float | None:
     if not parts or _PART.sub("", rest).strip():
         raise UsageError(f"{name}: trigger '{text}' is no duration; write '2 seconds', say")
     return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+
+
+def planned(
+    fleet: FleetFile, name: str, deadlines: Deadlines, own_writer: bool, usual_rate: float
+) -> Planned:
+    """Describe a query by its section and its plan.
+
+    Parameters
+    ----------
+    own_writer
+        Whether its function returns a writer: then the section's trigger does not count.
+    usual_rate
+        Events/s where the section names no rate.
+    """
+    section = fleet.queries[name]
+    return Planned(
+        name,
+        deadlines,
+        section.rate or usual_rate,
+        None if own_writer else trigger_s(name, section.trigger),
+        section.priority,
+        max_wait_s(section.max_wait or fleet.max_wait, deadlines),
+    )
 
 
 def not_planned(fleet: FleetFile, own_writers: Iterable[str]) -> list[str]:
@@ -168,6 +192,19 @@ class Planner:
         turn = number // len(self.queries)
         name = query.name if turn == 0 else f"{query.name}#{turn + 1}"  # no query is called so
         return query.simulated(name, number, self.calibration.costs)
+
+
+def planner_of_file(
+    fleet: FleetFile,
+    queries: Sequence[Planned],
+    calibration: Calibration,
+    driver_cores: float | None,
+) -> Planner:
+    """Plan with what a fleet file says; without a gate no policy decides."""
+    policy, parameters = fleet.policy, fleet.parameters
+    if fleet.gate == "none":
+        policy, parameters = "spark", {}
+    return Planner(queries, policy, calibration, driver_cores, fleet.slots, parameters)
 
 
 def last(holds: Fits, most: int) -> int:

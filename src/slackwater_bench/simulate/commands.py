@@ -1,4 +1,7 @@
-"""The command line of the simulator: ``slackwater simulate``."""
+"""The papers' experiments at the papers' scale, in virtual time.
+
+No Spark is needed, and the same policies run as on Spark.
+"""
 
 import os
 from collections.abc import Callable
@@ -21,10 +24,7 @@ from slackwater.cli.terminal import (
 from slackwater_bench.simulate import experiments, figures
 from slackwater_bench.simulate.experiment import Experiment
 
-simulate = typer.Typer(
-    help="The papers' experiments at the papers' scale, in virtual time. No Spark is needed, "
-    "and the same policies run as on Spark."
-)
+simulate = typer.Typer(help=__doc__)
 
 
 def _command(experiment: Experiment) -> Callable[..., None]:

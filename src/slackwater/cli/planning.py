@@ -1,0 +1,81 @@
+"""The command that predicts a fleet's latencies."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slackwater.cli.terminal import (
+    FleetPath,
+    JsonFile,
+    console,
+    with_status,
+    write_json,
+    write_line,
+)
+from slackwater.core.errors import UsageError
+
+planning = typer.Typer()
+
+
+@planning.command()
+def plan(
+    file: FleetPath = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Of the machine or cluster; default: this one's.")
+    ] = None,
+    p99: Annotated[
+        float | None, typer.Option(min=0.01, help="Target in seconds: what would it take?")
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(min=0.001, help="Events/s of queries whose section names no rate.")
+    ] = 1000.0,
+    policy: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Of slackwater simulate calibrate --json.")
+    ] = None,
+    driver_cores: Annotated[
+        float | None, typer.Option(min=0.1, help="Of a driver on a machine of its own.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Predict a fleet's latencies, and how many queries, cores or drivers a target needs.
+
+    Windows and watermarks are read from the queries themselves: Spark is started, they are not.
+    Rates, triggers, output modes, priorities and max_wait are the file's.
+    What a micro-batch costs comes from --calibration; without it the model's own figures are used,
+    which are of a small machine.
+    """
+    from slackwater import policies
+    from slackwater.engines.simulator.prediction import MEASURED, load_calibration
+    from slackwater.operations import fleet_file as config
+    from slackwater.operations import planning as model
+    from slackwater.operations.launch import Launch
+
+    path = config.find(file, Path.cwd())
+    fleet = config.load(path)
+    if policy is not None:
+        fleet = fleet.model_copy(update={"policy": policy, "parameters": {}})
+    policies.load(fleet.policy, **fleet.parameters)
+    known = MEASURED if calibration is None else load_calibration(calibration)
+    if driver_cores is not None and not known.costs.driver:
+        raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
+    for name, section in fleet.queries.items():
+        model.trigger_s(name, section.trigger)  # a wrong one is told before Spark is started
+    if calibration is None:
+        write_line("no --calibration: costs are those of YSB queries on a two-core machine")
+    found = Launch(fleet, path.parent).outlines()
+    for line in model.not_planned(fleet, [n for n, one in found.items() if one.own_writer]):
+        console.print(line, highlight=False)
+    planner = model.planner_of_file(
+        fleet,
+        [model.planned(fleet, n, one.deadlines, one.own_writer, rate) for n, one in found.items()],
+        known,
+        driver_cores,
+    )
+    answer = with_status(lambda show: model.plan(planner, cores or os.cpu_count() or 1, p99, show))
+    console.print(model.table(answer))
+    for sentence in model.sentences(answer):
+        console.print(sentence, highlight=False)
+    write_json(json_file, answer)

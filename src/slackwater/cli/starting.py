@@ -1,0 +1,104 @@
+"""Commands that run the queries of a fleet file: in this process or on workers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slackwater.cli.terminal import DASHBOARD_PORT, FleetPath, Port, console, write_line
+
+starting = typer.Typer()
+
+Page = Annotated[bool, typer.Option("--dashboard", help="Also serve the live page on 127.0.0.1.")]
+
+
+@contextmanager
+def _page(wanted: bool, fleets: list[str], port: int) -> Iterator[None]:
+    """Serve the page beside a fleet, as long as that runs."""
+    if not wanted:
+        yield
+        return
+    from slackwater.operations.dashboard import command
+
+    with command.DashboardProcess(fleets, port) as page:
+        write_line(command.invitation(page.url, console.is_terminal))
+        yield
+
+
+@starting.command()
+def run(
+    file: FleetPath = None,
+    policy: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master instead of the file's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but hold nothing.")] = False,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+    dashboard: Page = False,
+    port: Port = DASHBOARD_PORT,
+) -> None:
+    """Run the queries of a fleet file and show them live. Ctrl-C stops cleanly.
+
+    The file names each query as module:function; the function takes the Spark session and returns
+    a streaming DataFrame (or df.writeStream…). Started again, queries go on from their checkpoints.
+    """
+    from slackwater.ipc import wire
+    from slackwater.operations import fleet_file as config
+    from slackwater.operations.launch import Launch
+
+    path = config.find(file, Path.cwd())
+    fleet = config.load(path)
+    if policy is not None:
+        fleet = fleet.model_copy(update={"policy": policy, "parameters": {}})
+    if master is not None:
+        fleet = fleet.model_copy(
+            update={"spark": fleet.spark.model_copy(update={"master": master})}
+        )
+    launch = Launch(fleet, path.parent, dry_run=dry_run)
+    with _page(dashboard, [fleet.name or wire.own_name()], port):
+        raise typer.Exit(launch.run(console, seconds))
+
+
+@starting.command()
+def fleet(
+    file: FleetPath = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
+    watch: Annotated[
+        Path | None, typer.Option(help="Append the status as a line of JSON a second.")
+    ] = None,
+    dashboard: Page = False,
+    port: Port = DASHBOARD_PORT,
+) -> None:
+    """Run the queries of a fleet file on several workers. Ctrl-C stops cleanly.
+
+    Each section \\[workers.NAME] is a Spark application of its own. Queries go to the worker with
+    the most free CPU; those of a worker that dies are placed again. Queries that are added to the
+    file while it runs are started, those that are taken from it stop.
+    """
+    from slackwater.operations import fleet_file as config
+    from slackwater.operations.workers.commands import supervise
+
+    path = config.find(file, Path.cwd())
+    found = config.load(path)
+    names = [f"{found.name or 'slackwater'}.{worker}" for worker in found.workers]
+    with _page(dashboard, names, port):
+        supervise(found, path, console, seconds, watch)
+
+
+@starting.command()
+def worker(
+    name: Annotated[str, typer.Argument(help="As in the section \\[workers.NAME].")],
+    file: FleetPath = None,
+    connect: Annotated[
+        str | None, typer.Option(help="host:port of the supervisor, where it is elsewhere.")
+    ] = None,
+) -> None:
+    """Run one worker of a fleet; `slackwater fleet` starts those of its own machine itself.
+
+    The fleet's token comes from SLACKWATER_TOKEN or a file of mode 0600.
+    """
+    from slackwater.operations import fleet_file as config
+    from slackwater.operations.workers.commands import work
+
+    path = config.find(file, Path.cwd())
+    work(config.load(path), path, name, connect)
