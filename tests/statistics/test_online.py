@@ -5,40 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slackwater.metrics import BatchCost, Moments, Smoothed
-
-ROWS = st.integers(0, 100_000)
-SECONDS = st.floats(0.001, 10, allow_nan=False)
-
-
-@given(st.lists(st.tuples(ROWS, SECONDS), min_size=3, max_size=40))
-def test_batch_cost_is_the_weighted_least_squares_line(batches: list[tuple[int, float]]) -> None:
-    cost = BatchCost(forget=0.9)
-    for rows, seconds in batches:
-        cost.update(rows, seconds)
-    assert cost.fixed_s is not None
-    assert cost.per_row_s is not None
-    assert cost.fixed_s >= 0
-    assert cost.per_row_s >= 0
-    x, y = np.array(batches, dtype=float).T
-    weights = 0.9 ** np.arange(len(x) - 1, -1, -1)
-    mean = np.average(x, weights=weights)
-    spread = np.sum(weights * (x - mean) ** 2)
-    if spread < 1e-6 * np.sum(weights * x**2) + 1:
-        return  # nothing to fit
-    slope = np.sum(weights * (x - mean) * (y - np.average(y, weights=weights))) / spread
-    fixed = np.average(y, weights=weights) - slope * mean
-    if slope > 1e-9 and fixed > 1e-9:  # else the bounds at zero apply
-        assert cost.per_row_s == pytest.approx(slope, rel=1e-3, abs=1e-9)
-        assert cost.fixed_s == pytest.approx(fixed, rel=1e-3, abs=1e-6)
-
-
-def test_equal_batches_are_all_fixed_cost() -> None:
-    cost = BatchCost()
-    for _ in range(5):
-        cost.update(1000, 0.25)
-    assert cost.fixed_s == pytest.approx(0.25)
-    assert cost.per_row_s == 0.0
+from slackwater.statistics.online import Moments, Smoothed
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=19))
@@ -61,4 +28,3 @@ def test_moments_forget() -> None:
 def test_nothing_seen_is_not_zero() -> None:
     assert Moments().mean is None
     assert Smoothed().value is None
-    assert BatchCost().fixed_s is None

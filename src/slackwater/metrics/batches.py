@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from slackwater.core.model import QueryMetrics
-from slackwater.statistics.online import BatchCost, Moments, Smoothed
+from slackwater.statistics.arrival_rate import CounterRate
+from slackwater.statistics.batch_cost import BatchCost
+from slackwater.statistics.online import Moments, Smoothed
 
 COLD = 2  # batches of a query that cost up to ten times as much as all others
 
@@ -44,13 +46,12 @@ class BatchObserver:
         self._batches = 0
         self._rows_read = 0
         self._rows_written: int | None = None
-        self._full_batches = self._empty_batches = 0
-        self._cost = BatchCost()
+        self._empty_batches = 0
+        self._cost = BatchCost(forget=0.85, cold=COLD)  # a JVM goes on warming up after them
         self._empty = Smoothed()
-        self._arrivals = Smoothed()
+        self._arrivals = CounterRate(weight=0.2, restarts=False)
         self._frontier_lag = Moments()
         self._max_event_s: float | None = None
-        self._last_arrived: tuple[float, float] | None = None  # when, rows arrived in all
         self._coming = Coming()
         self.metrics = QueryMetrics()
 
@@ -91,11 +92,7 @@ class BatchObserver:
         return self.metrics
 
     def _learn_cost(self, batch: Batch) -> None:
-        """A cold batch counts only until there is another; a JVM goes on warming up after them."""
         if batch.rows:  # the first row already costs: a source is read and its rows are moved
-            self._full_batches += 1
-            if self._full_batches <= 1 + COLD:
-                self._cost = BatchCost(forget=0.85)
             self._cost.update(batch.rows, batch.duration_s)
         else:
             self._empty_batches += 1
@@ -120,11 +117,8 @@ class BatchObserver:
         return self._rows_written / self._rows_read
 
     def _watch_arrivals(self, batch: Batch) -> None:
-        """From what the sources say has arrived; where they do not say, from what was read."""
+        """Take what the sources say has arrived; where they do not say, what was read."""
         arrived = batch.arrived_rows
         if arrived is None:  # Spark's inputRowsPerSecond is since the last poll, not the last batch
             arrived = float(self._rows_read)
-        if self._last_arrived is not None and batch.start_s > self._last_arrived[0]:
-            then_s, before = self._last_arrived
-            self._arrivals.update((arrived - before) / (batch.start_s - then_s))
-        self._last_arrived = (batch.start_s, arrived)
+        self._arrivals.update(batch.start_s, arrived)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from slackwater.core.entities import Reading, Values
 from slackwater.metrics.graph import Metric
+from slackwater.statistics.arrival_rate import CounterRate
 from slackwater.statistics.online import Smoothed
 
 HISTORY = 600  # readings that the time of an arrival is looked up in
@@ -15,21 +16,13 @@ class _Rate(Metric):
     """Change of a counter in a second, since the reading before."""
 
     def __init__(self) -> None:
-        self._last: tuple[float, Values] | None = None
-        self._rates: dict[str, float] = {}
+        self._rates: dict[str, CounterRate] = {}
 
     def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
         counts = inputs[self.needs[0]]
-        if self._last is not None and reading.at_s > self._last[0]:
-            then_s, before = self._last
-            passed_s = reading.at_s - then_s
-            self._rates = {
-                name: (count - before[name]) / passed_s
-                for name, count in counts.items()
-                if name in before and count >= before[name]  # less: it was started anew
-            }
-        self._last = (reading.at_s, dict(counts))
-        return self._rates
+        self._rates = {name: self._rates.get(name) or CounterRate() for name in counts}
+        rates = {name: self._rates[name].update(reading.at_s, n) for name, n in counts.items()}
+        return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 class InputRate(_Rate):

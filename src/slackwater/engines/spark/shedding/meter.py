@@ -15,13 +15,11 @@ from slackwater.engines.spark.progress import (
 )
 from slackwater.engines.spark.shedding.shedders import Counted
 from slackwater.metrics.batches import COLD
-from slackwater.quality.source_rate import SourceRate
-from slackwater.statistics.online import BatchCost, Smoothed
+from slackwater.statistics.arrival_rate import ArrivalRate
+from slackwater.statistics.batch_cost import SteeredBatchCost
 
 REMEMBER_S = 5.0  # over which the delivered accuracy is counted
 LEAST_ROWS = 100  # of a micro-batch: fewer would cost more than they bring
-FORGETTING = 1.01  # how much longer the shortest batch counts after each
-FIRST_FIXED = 0.5  # of a batch's time, while nothing tells its fixed part
 
 
 @dataclass(frozen=True)
@@ -49,12 +47,8 @@ class QualityMeter:
         self.busy_s = 0.0  # of all micro-batches so far
         self.batches = 0  # with rows
         self.delivered: float | None = None  # the accuracy of the last seconds, as it was counted
-        self._rate = SourceRate()
-        self._cost = BatchCost(forget=0.97)
-        self._per_row = Smoothed(0.2)
-        self._duration = Smoothed(0.2)
-        self._rows = Smoothed(0.2)
-        self._least_s = float("inf")  # of all batches; what was long ago counts less and less
+        self._rate = ArrivalRate()
+        self._cost = SteeredBatchCost()
         self._backlog = 0.0
         self._seen = 0  # rows, where sources do not tell how many have arrived
         self._counted: deque[tuple[float, Counted]] = deque()
@@ -81,26 +75,13 @@ class QualityMeter:
         rows = counted.kept if counted is not None else int(progress["numInputRows"])
         self.batches += rows > 0
         if rows and self.batches > COLD:
-            self._learn(rows, duration_s)
+            self._cost.update(rows, duration_s)
 
     def hear(self, arrivals: Iterable[Arrived]) -> None:
         """What has arrived by now, as the sources tell between micro-batches; old ones again."""
         for arrived in arrivals:
             if arrived.at_s is not None:
                 self._rate.update(arrived.at_s, arrived.rows)
-
-    def _learn(self, rows: int, duration_s: float) -> None:
-        self._cost.update(rows, duration_s)
-        duration, mean_rows = self._duration.update(duration_s), self._rows.update(rows)
-        per_row = self._cost.per_row_s
-        if not per_row:  # sizes that hardly vary tell nothing of the fixed part
-            fixed_s = FIRST_FIXED * duration
-            known = self._per_row.value
-            per_row = known if known is not None else max(duration - fixed_s, 0.0) / mean_rows
-        # A batch that is kept to a length by its rows shows no slope: all would seem to be fixed.
-        # But no fixed part is longer than a whole batch was.
-        self._least_s = min(duration_s, FORGETTING * self._least_s)
-        self._per_row.update(max(per_row, (duration - self._least_s) / mean_rows))
 
     @property
     def rate(self) -> float | None:
@@ -114,23 +95,20 @@ class QualityMeter:
 
     def rows_in(self, seconds: float) -> int | None:
         """Rows that a micro-batch of this length has; None while that is not known."""
-        per_row, duration, rows = self._per_row.value, self._duration.value, self._rows.value
-        if not per_row or duration is None or rows is None:
-            return None
-        fixed_s = max(duration - per_row * rows, 0.0)
-        return max(LEAST_ROWS, int((seconds - fixed_s) / per_row))
+        rows = self._cost.rows_in(seconds)
+        return None if rows is None else max(LEAST_ROWS, rows)
 
     @property
     def needs(self) -> Needs | None:
         """None while too little is known."""
-        rate, per_row, duration = self._rate.value, self._per_row.value, self._duration.value
-        if rate is None or per_row is None or duration is None or self._rows.value is None:
+        rate, duration_s = self._rate.value, self._cost.duration_s
+        fixed_s, per_row_s = self._cost.fixed_s, self._cost.per_row_s
+        if rate is None or duration_s is None or fixed_s is None or per_row_s is None:
             return None
-        fixed_s = max(duration - per_row * self._rows.value, 0.0)
-        usual = 1.2 * max(rate, 0.0) * max(self.batch_every_s, duration)
+        usual = 1.2 * max(rate, 0.0) * max(self.batch_every_s, duration_s)
         return Needs(
             fixed=fixed_s / self.batch_every_s,
-            rows=per_row * max(rate, 0.0),
+            rows=per_row_s * max(rate, 0.0),
             rate=max(rate, 0.0),
             backlog=max(0.0, self._backlog - usual),
         )

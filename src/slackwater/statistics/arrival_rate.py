@@ -1,4 +1,4 @@
-"""How fast rows arrive at a source, also while it is behind."""
+"""How fast rows arrive, from counts of all that have arrived so far."""
 
 import math
 from collections import deque
@@ -6,17 +6,60 @@ from collections import deque
 import numpy as np
 
 from slackwater.core.errors import UsageError
+from slackwater.statistics.online import Smoothed
 
 SURE = 4.0  # standard deviations of a count that are no chance any more
 LEAST_CHANGE = 0.1  # and a relative change below this is left to the regression
 
 
-class SourceRate:
+class CounterRate:
+    """Change of a counter in a second, since the look before.
+
+    Parameters
+    ----------
+    weight
+        Of the newest change; 1: only it counts.
+    restarts
+        Whether a count that is less than the one before means that the counter was started anew,
+        and the rate is not known then. Otherwise it is an estimate that was corrected, such as the
+        rows of a batch and those that were seen to wait.
+
+    Examples
+    --------
+    >>> rate = CounterRate()
+    >>> [rate.update(at_s, count) for at_s, count in ((0.0, 5), (2.0, 25), (3.0, 0), (4.0, 7))]
+    [None, 10.0, None, 7.0]
+    """
+
+    def __init__(self, weight: float = 1.0, restarts: bool = True) -> None:
+        self._weight = weight
+        self._restarts = restarts
+        self._smoothed = Smoothed(weight)
+        self._last: tuple[float, float] | None = None  # when, and the count
+
+    @property
+    def value(self) -> float | None:
+        return self._smoothed.value
+
+    def update(self, at_s: float, count: float) -> float | None:
+        """Take a count and return the rate; two looks at one moment leave it as it is."""
+        if self._last is not None and at_s > self._last[0]:
+            then_s, before = self._last
+            if count >= before or not self._restarts:
+                self._smoothed.update((count - before) / (at_s - then_s))
+            else:
+                self._smoothed = Smoothed(self._weight)
+        self._last = (at_s, count)
+        return self.value
+
+
+class ArrivalRate:
     """Rows that arrive per second: the slope of all that has arrived, over the last seconds.
 
     What has arrived is what was read and what waits, so the slope is the change of the lag plus
     the consumption: it does not matter how far behind the reader is. When the newest stretch does
-    not fit the slope, the older ones are forgotten.
+    not fit the slope, the older ones are forgotten. For decisions on overload, where the mean of
+    :class:`CounterRate` would follow a step too slowly and a single change would be noise.
 
     Parameters
     ----------
@@ -25,7 +68,7 @@ class SourceRate:
 
     Examples
     --------
-    >>> rate = SourceRate()
+    >>> rate = ArrivalRate()
     >>> [rate.update(at_s, rows) for at_s, rows in ((0.0, 0), (1.0, 100), (2.0, 200))]
     [None, 100.0, 100.0]
     >>> rate.update(3.0, 500)
@@ -40,7 +83,7 @@ class SourceRate:
         self._seen: deque[tuple[float, float]] = deque()  # when, rows arrived in all
 
     def update(self, at_s: float, arrived: float) -> float | None:
-        """Take what had arrived at a time; times do not go back."""
+        """Take what had arrived at a time and return the rate; times do not go back."""
         if self._seen and at_s <= self._seen[-1][0]:
             return self.value
         if self._changed(at_s, arrived):
