@@ -45,7 +45,7 @@ def test_what_a_link_sends(tmp_path: Path) -> None:
     link = Link(tmp_path / "c.sock", lambda grant: None, lambda held: None)
     connection, _ = server.accept()
     connection.sendall(b'{"op":"beat","open":false}\n')
-    assert link.wait_held(10)
+    assert link.wait_held(20)
     messages = [message for _, each in SCRIPT for message in each]
     link.send(*messages)
     file = connection.makefile()

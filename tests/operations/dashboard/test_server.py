@@ -182,7 +182,7 @@ def test_workers_of_one_fleet_and_a_middleware(tmp_path: Path) -> None:
     gates = []
     for name in ("left", "right"):
         gates.append(Link(tmp_path / f"ads.{name}.sock", lambda grant: None, lambda held: None))
-        assert gates[-1].wait_held(5)
+        assert gates[-1].wait_held(20)
     ended = {"q": {"state": "stopped"}}
     gates[0].send({"op": "notes", "app_name": "ads", "notes": ended})
     gates[1].send({"op": "notes", "app_name": "ads", "notes": {"q": {}}})

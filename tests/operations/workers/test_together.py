@@ -132,7 +132,7 @@ def fleets(
     yield supervisor, [each.fleet for each in FakeLaunch.made]
     supervisor.close()
     for thread in threads:
-        thread.join(timeout=10)
+        thread.join(timeout=30)
         assert not thread.is_alive(), "a worker did not end with its fleet"
 
 

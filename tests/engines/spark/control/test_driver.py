@@ -51,7 +51,7 @@ def controller(path: Path) -> Iterator[ControllerThread]:
 @pytest.fixture
 def gate(path: Path, controller: ControllerThread) -> Iterator[Gate]:
     made = Gate(path)
-    assert made.link.wait_held(5)
+    assert made.link.wait_held(20)
     yield made
     made.link.close()
 
@@ -76,16 +76,16 @@ def test_one_slot_one_grant_until_the_batch_is_done(path: Path, gate: Gate) -> N
 def test_a_paced_query_waits_and_holds_nobody_up(path: Path, gate: Gate) -> None:
     """It has a slot for itself, but must not begin its next batch so soon."""
     gate.link.send(spec_message(QuerySpec("paced", max_wait_s=100.0, pace_s=1.0)))
+    before_s = time.monotonic()
     gate.arrive("paced", 1)
     eventually(lambda: gate.grants == [("paced", 1)])
-    first_s = time.monotonic()
     gate.link.send({"op": "done", "query": "paced"})
     gate.arrive("paced", 2)
     gate.arrive("other", 1)
     eventually(lambda: ("other", 1) in gate.grants)
     gate.link.send({"op": "done", "query": "other"})
     eventually(lambda: ("paced", 2) in gate.grants)
-    assert time.monotonic() - first_s > 0.8
+    assert time.monotonic() - before_s > 0.99
 
 
 def test_a_query_that_goes_frees_its_slot(path: Path, gate: Gate) -> None:
@@ -99,7 +99,7 @@ def test_a_query_that_goes_frees_its_slot(path: Path, gate: Gate) -> None:
 
 def test_a_gate_that_dies_frees_its_slot(path: Path, gate: Gate) -> None:
     other = Gate(path)
-    assert other.link.wait_held(5)
+    assert other.link.wait_held(20)
     other.arrive("a")
     eventually(lambda: bool(other.grants))
     gate.arrive("b")
@@ -146,9 +146,9 @@ def test_explain_tells_why(path: Path, gate: Gate) -> None:
 
 def test_off_opens_and_on_holds_again(path: Path, gate: Gate) -> None:
     wire.ask(path, "control", action="off")
-    eventually(lambda: gate.lease == [True, False], limit_s=2)
+    eventually(lambda: not gate.link.held)
     wire.ask(path, "control", action="on")
-    eventually(lambda: gate.lease == [True, False, True], limit_s=2)
+    eventually(lambda: gate.link.held)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_off_opens_and_on_holds_again(path: Path, gate: Gate) -> None:
 )
 def test_garbage_ends_that_connection_only(path: Path, gate: Gate, garbage: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as stranger:
-        stranger.settimeout(5)
+        stranger.settimeout(20)
         stranger.connect(str(path))
         stranger.sendall(garbage)
         while stranger.recv(4096):
@@ -174,7 +174,7 @@ def test_garbage_ends_that_connection_only(path: Path, gate: Gate, garbage: byte
 
 def test_an_endless_message_is_cut_off(path: Path, gate: Gate) -> None:
     with socket.socket(socket.AF_UNIX) as stranger:
-        stranger.settimeout(5)
+        stranger.settimeout(20)
         stranger.connect(str(path))
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             stranger.sendall(b"x" * (3 * wire.MAX_LINE))
@@ -232,9 +232,10 @@ def test_a_killed_controller_opens_the_gates_and_comes_back(
 ) -> None:
     gate = Gate(path)
     assert gate.link.wait_held(20)
+    before = len(gate.lease)
     os.kill(process.pid, signal.SIGKILL)
-    eventually(lambda: gate.lease[:2] == [True, False], limit_s=2)
-    eventually(lambda: gate.lease == [True, False, True], limit_s=20)
+    eventually(lambda: False in gate.lease[before:])
+    eventually(lambda: gate.lease[-1])
     gate.arrive("a")
     eventually(lambda: gate.grants == [("a", 1)])
     gate.link.close()
@@ -245,10 +246,10 @@ def test_a_hanging_controller_loses_the_lease(path: Path, process: ControllerPro
     assert gate.link.wait_held(20)
     os.kill(process.pid, signal.SIGSTOP)
     try:
-        eventually(lambda: gate.lease == [True, False], limit_s=2)
+        eventually(lambda: not gate.link.held)
     finally:
         os.kill(process.pid, signal.SIGCONT)
-    eventually(lambda: gate.lease == [True, False, True], limit_s=20)
+    eventually(lambda: gate.link.held)
     gate.link.close()
 
 
@@ -271,7 +272,7 @@ def test_it_ends_with_its_driver(path: Path) -> None:
     waiter.start()
     eventually(path.exists)
     running.close()
-    assert ended.wait(5)
+    assert ended.wait(30)
     waiter.join()
     assert not path.exists()
 
