@@ -1,21 +1,15 @@
-"""Small fleets in the simulator."""
+"""Small fleets in the simulator, with the engine and the controller that ran them."""
 
 from collections.abc import Callable
 
 from slackwater import policies
 from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
-from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater.traffic import Traffic
+from slackwater.engines.simulator.query import SimulatedQuery
+from slackwater.testing import START_S
+from slackwater.testing import simulated_query as query
 
-START_S = 1_700_000_000.0
-
-
-def query(number: int, **options: object) -> SimulatedQuery:
-    """One of a fleet: windows of 3 s, each query's at times of its own."""
-    traffic = Traffic(start_s=START_S, rate=str(options.pop("rate", 200)), seed=number)
-    usual = {"phase_s": 0.37 * number % 3, "costs": BatchCosts(poll_s=0.05)}
-    return SimulatedQuery(name=f"q{number}", traffic=traffic, **(usual | options))  # type: ignore[arg-type]
+__all__ = ["START_S", "query", "simulate"]
 
 
 def simulate(

@@ -1,37 +1,28 @@
 """What every policy must keep, whoever wrote it. New policies are found by their file."""
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
-from slackwater import policies
-from slackwater.core import Snapshot, UsageError
-from slackwater.engines.simulator.microbatch import MicroBatchEngine
+from slackwater import policies, testing
+from slackwater.core import (
+    Admission,
+    QueryState,
+    Schedule,
+    SlackwaterError,
+    Snapshot,
+    UsageError,
+)
 from slackwater.policies import Policy
-from tests.simulated import query, simulate
 
 NAMES = policies.names()
 
 
-def run(
-    name: str, *, queries: int, slots: int, max_wait_s: float, seconds: float
-) -> MicroBatchEngine:
-    fleet = [query(i, priority=1 + i % 3, max_wait_s=max_wait_s) for i in range(queries)]
-    return simulate(name, fleet, seconds, slots=slots)[0]  # the engine checks C
-
-
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("slots", [1, 3])
-def test_never_admits_more_than_the_slots_and_serves_everyone(name: str, slots: int) -> None:
-    engine = run(name, queries=9, slots=slots, max_wait_s=60, seconds=60)
-    admitted = {query for _, query, phase in engine.log if phase == "running"}
-    assert admitted == {f"q{i}" for i in range(9)}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_never_starves_beyond_the_maximum_wait(name: str) -> None:
-    engine = run(name, queries=12, slots=2, max_wait_s=6.0, seconds=120)
-    assert engine.longest_wait_s <= 6.0
+@pytest.mark.parametrize("check", testing.POLICY_CHECKS, ids=lambda check: check.__name__)
+def test_every_policy(check: Callable[[str], None], name: str) -> None:
+    check(name)
 
 
 class Unfair(Policy):
@@ -39,28 +30,76 @@ class Unfair(Policy):
 
     name = "unfair"
 
-    def _rank(self, waiting, snapshot):  # type: ignore[no-untyped-def]
-        from slackwater.core import Admission
-
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
         return (Admission(q.name, "favourite") for q in waiting if q.name == "q0")
 
 
 def test_even_an_unfair_policy_cannot_starve_a_query() -> None:
-    engine = run(
-        "tests.policies.test_contract:Unfair", queries=5, slots=1, max_wait_s=6, seconds=90
-    )
-    assert 2.9 < engine.longest_wait_s <= 6.0
+    fleet = [testing.simulated_query(number, max_wait_s=6.0) for number in range(5)]
+    assert 2.9 < testing.simulate(Unfair, fleet, 90, slots=1).longest_wait_s <= 6.0
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_same_seed_same_decisions(name: str) -> None:
-    first, second = (run(name, queries=6, slots=2, max_wait_s=9, seconds=20) for _ in range(2))
-    assert first.log == second.log
+class Greedy(Policy):
+    """Admits all that wait, whatever the slots."""
+
+    name = "greedy"
+
+    def decide(self, snapshot: Snapshot) -> Schedule:
+        return Schedule(tuple(Admission(query.name, "all") for query in snapshot.waiting))
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return ()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_empty_fleet_is_no_problem(name: str) -> None:
-    assert policies.load(name).decide(Snapshot(0.0, 2)).admissions == ()
+class Starving(Unfair):
+    """Drops what the base class keeps."""
+
+    def decide(self, snapshot: Snapshot) -> Schedule:
+        chosen = self._rank(snapshot.waiting, snapshot)
+        return Schedule(tuple(chosen)[: snapshot.free_slots])
+
+
+class Moody(Policy):
+    """Decides by what an earlier run left behind."""
+
+    name = "moody"
+    runs = 0
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        type(self).runs += 1
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        order = sorted(waiting, key=lambda query: query.name, reverse=self.runs % 2 == 0)
+        return (Admission(query.name, "mood") for query in order)
+
+
+class Nameless(Policy):
+    """Forgot its name, and weighs nothing."""
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return ()
+
+    def _weigh(self, operators: object, metrics: object, now_s: float) -> dict[str, float]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "check"),
+    [
+        (Greedy, testing.serves_everyone_within_the_slots),
+        (Starving, testing.serves_everyone_within_the_slots),
+        (Starving, testing.never_starves_a_query),
+        (Moody, testing.decides_the_same_with_the_same_seed),
+        (Nameless, testing.has_a_name),
+        (Nameless, testing.weighs_every_operator),
+    ],
+)
+def test_the_checks_see_what_is_broken(
+    policy: type[Policy], check: Callable[[type[Policy]], None]
+) -> None:
+    with pytest.raises((AssertionError, SlackwaterError)):
+        check(policy)
 
 
 def test_every_file_is_a_policy() -> None:

@@ -1,7 +1,5 @@
 """Policies weigh operators of engines that are steered through the kernel."""
 
-import pytest
-
 from slackwater import policies
 from slackwater.core.entities import Operator
 
@@ -38,14 +36,6 @@ def test_random_order_draws_anew_each_time_and_the_same_for_a_seed() -> None:
     first = policy.priorities(OPERATORS, {}, 0.0).of
     assert first == twin.priorities(OPERATORS, {}, 0.0).of
     assert first != policy.priorities(OPERATORS, {}, 1.0).of
-
-
-@pytest.mark.parametrize("name", policies.names())
-def test_every_policy_weighs_every_operator(name: str) -> None:
-    needed = {key: {"map": 2.0, "sink": 1.0, "other": 9.0} for key in policies.load(name).metrics}
-    assert policies.load(name).priorities(OPERATORS, needed, 5.0).of.keys() == {
-        operator.name for operator in OPERATORS
-    }
 
 
 def test_without_a_figure_of_operators_the_order_of_admission_counts() -> None:

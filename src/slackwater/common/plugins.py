@@ -1,10 +1,14 @@
-"""Classes and functions found by name: families with one member a file, and ``module:name``."""
+"""Classes and functions found by name: families with one member a file, and ``module:name``.
+
+Other distributions add members under an entry-point group, ``NAME = "module:Class"``.
+"""
 
 import inspect
 import pkgutil
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
@@ -24,18 +28,24 @@ class Family(Generic[Member]):
         What all members derive from; it has a ``name``, as users write it.
     kind
         What a member is, for messages.
+    group
+        Entry points under which other distributions register members of theirs.
     """
 
-    def __init__(self, package: str, base: type[Member], kind: str) -> None:
+    def __init__(
+        self, package: str, base: type[Member], kind: str, group: str | None = None
+    ) -> None:
         self.package = package
         self.base = base
         self.kind = kind
+        self.group = group
 
     def names(self) -> list[str]:
-        """List the members that come with Slackwater."""
+        """List the members that come with Slackwater, then those of other distributions."""
         modules = pkgutil.iter_modules(import_module(self.package).__path__)
         files = (module.name.replace("_", "-") for module in modules if module.name[0] != "_")
-        return [name for name in files if self._in_file_of(name) is not None]
+        ours = [name for name in files if self._in_file_of(name) is not None]
+        return ours + sorted(self._registered().keys() - set(ours))
 
     def load(self, name: str, /, **parameters: Any) -> Member:
         """Make a member from its name or ``module:Class``; extra keys go to its constructor."""
@@ -58,8 +68,16 @@ class Family(Generic[Member]):
             if key not in taken:
                 raise UsageError(f"{self.kind} {name}: unknown key {key!r}; {hint(key, taken)}")
 
-    def _by_name(self, name: str) -> type[Member]:
+    def _registered(self) -> dict[str, str]:
+        """Return where other distributions have their members, by name."""
+        if self.group is None:
+            return {}
+        return {found.name: found.value for found in entry_points(group=self.group)}
+
+    def _by_name(self, name: str) -> Any:
         found = self._in_file_of(name)
+        if found is None and (path := self._registered().get(name)) is not None:
+            return load_object(path)
         if found is None:
             known = self.names()
             raise UsageError(

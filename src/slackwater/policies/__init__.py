@@ -1,5 +1,7 @@
 """Policies: one a file, found by name; a user's own is named ``module:Class``.
 
+A distribution registers its policies by name as entry points of the group ``slackwater.policies``.
+
 A policy looks at a :class:`~slackwater.core.model.Snapshot` and answers with a
 :class:`~slackwater.core.model.Schedule`. It never acts and never sees an engine.
 
@@ -14,5 +16,10 @@ from slackwater.policies.base import Policy
 
 __all__ = ["Policy", "load", "names"]
 
-_family: Family[Policy] = Family(__name__, Policy, "policy")  # type: ignore[type-abstract]
+_family: Family[Policy] = Family(
+    __name__,
+    Policy,  # type: ignore[type-abstract]
+    "policy",
+    "slackwater.policies",
+)
 names, load = _family.names, _family.load
