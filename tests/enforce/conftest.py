@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from slackwater.core.errors import SlackwaterError
+from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import Groups, check_writable, find_groups
-from slackwater.enforce.hand import Hand
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.rights import has_cap_sys_nice
 
@@ -36,18 +36,18 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def hand(tmp_path: Path, complaints: list[str]) -> Iterator[Hand]:
-    """A hand without groups."""
+def applier(tmp_path: Path, complaints: list[str]) -> Iterator[Applier]:
+    """A applier without groups."""
     journal = Journal(tmp_path / "journal")
-    yield Hand(journal, None, complaints.append)
+    yield Applier(journal, None, complaints.append)
     journal.close()
 
 
 @pytest.fixture
-def grouping_hand(tmp_path: Path, groups: Groups, complaints: list[str]) -> Iterator[Hand]:
-    """A hand with groups; leaves none behind."""
+def grouping_applier(tmp_path: Path, groups: Groups, complaints: list[str]) -> Iterator[Applier]:
+    """A applier with groups; leaves none behind."""
     journal = Journal(tmp_path / "journal")
-    made = Hand(journal, groups, complaints.append)
+    made = Applier(journal, groups, complaints.append)
     yield made
     made.restore()
     journal.close()

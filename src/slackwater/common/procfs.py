@@ -145,6 +145,11 @@ def thread_cpu(pid: int) -> dict[int, tuple[str, float]]:
     return threads
 
 
+def ticks_since_boot() -> int:
+    """Return the time as the kernel counts the start of processes."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
+
+
 def process_cpu_s() -> float:
     """Return user and system time of this process so far."""
     return time.process_time()

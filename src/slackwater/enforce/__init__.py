@@ -1,8 +1,8 @@
 """Priorities become settings of the operating system; all of them are taken back at the end.
 
-``translators`` (one a file) turn priorities into settings and never act. ``hand`` carries settings
-out and ``journal`` remembers what was there before, so that everything can be put back, also by the
-next process when this one was killed.
+``translators`` (one a file) turn priorities into settings and never act. ``applier`` carries
+settings out and ``journal`` remembers what was there before, so that everything can be put back,
+also by the next process when this one was killed.
 
 >>> names()
 ['cpu-quota', 'cpu-shares', 'nice', 'real-time', 'shares-nice']

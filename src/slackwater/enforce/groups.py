@@ -5,18 +5,18 @@ whole: the threads that no policy speaks of (garbage collection, compilation) th
 groups with the weight that any thread has, instead of outside with all the machine's.
 """
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
 from slackwater.common.procfs import thread_folder, threads_of
+from slackwater.core.clock import Deadline
 from slackwater.core.entities import Thread
 from slackwater.core.errors import SlackwaterError, UsageError
 
 DEFAULT_SHARES = 1024
 PERIOD_US = 100_000
-REMOVALS, REMOVAL_PAUSE_S = 20, 0.05  # attempts, and between them
+REMOVAL_LIMIT_S, REMOVAL_PAUSE_S = 1.0, 0.05  # in all, and between two attempts
 
 
 class Groups(ABC):
@@ -86,23 +86,24 @@ class Groups(ABC):
         Threads in it may start others while they are moved, and one that has ended stays for a
         moment: it is tried again for a while.
         """
-        for _ in range(REMOVALS):
+        deadline = Deadline(REMOVAL_LIMIT_S)
+        return deadline.wait_for(lambda: self._removed(folder), REMOVAL_PAUSE_S)
+
+    def _removed(self, folder: Path) -> bool:
+        try:
+            left = (folder / self.threads_file).read_text().split()
+        except OSError:
+            return not folder.is_dir()
+        for tid in left:
             try:
-                left = (folder / self.threads_file).read_text().split()
+                self._lift(int(tid), folder)
             except OSError:
-                return not folder.is_dir()
-            for tid in left:
-                try:
-                    self._lift(int(tid), folder)
-                except OSError:
-                    continue  # it has ended meanwhile
-            try:
-                folder.rmdir()
-            except OSError:
-                time.sleep(REMOVAL_PAUSE_S)
-            else:
-                return True
-        return False
+                continue  # it has ended meanwhile
+        try:
+            folder.rmdir()
+        except OSError:
+            return False
+        return True
 
     def _lift(self, tid: int, folder: Path) -> None:
         """A thread into the group above."""

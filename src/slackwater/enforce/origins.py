@@ -6,16 +6,15 @@ with what it had, and what is born of it counts as having had the same.
 """
 
 import os
-import time
 from collections.abc import Iterator
 
 from slackwater.common.procfs import (
-    TICKS_PER_SECOND,
     all_processes,
     descendants,
     find_thread,
     read_stat,
     threads_of,
+    ticks_since_boot,
 )
 from slackwater.core.entities import Thread
 from slackwater.enforce.groups import Groups
@@ -59,7 +58,7 @@ class Origins:
             nice, since = parent["nice"], 0  # all of its threads have inherited
         else:
             nice = os.getpriority(os.PRIO_PROCESS, main.tid)
-            since = int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
+            since = ticks_since_boot()
         entry = thread_entry("process", main, nice=nice, since=since)
         self._journal.record(entry)
         return entry

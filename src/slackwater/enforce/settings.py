@@ -1,4 +1,4 @@
-"""What can be set: the vocabulary between translators, which plan, and the hand, which acts."""
+"""What can be set: the vocabulary between translators, which plan, and the applier, which acts."""
 
 from dataclasses import dataclass
 from typing import Literal

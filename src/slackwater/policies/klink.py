@@ -12,7 +12,13 @@ from slackwater.core.errors import UsageError
 from slackwater.core.model import Admission, Figures, QueryState, Schedule, Snapshot
 from slackwater.core.windows import Deadlines
 from slackwater.policies import _memory
-from slackwater.policies._slate import MANY, Entry, LongSlate, ShortSlate, Slate
+from slackwater.policies._due_queries import (
+    MANY,
+    DueQueries,
+    Entry,
+    LoopedDueQueries,
+    VectorDueQueries,
+)
 from slackwater.policies.base import Policy, overdue_s
 from slackwater.progress.base import SweepDelay
 from slackwater.progress.epochs import RETRY_S, QueryEpochs
@@ -91,7 +97,7 @@ class Klink(Policy):
         self._estimator = partial(progress.load, estimator, history=history, confidence=confidence)
         self._estimator()  # a wrong name fails here
         self._known: dict[str, _Known] = {}
-        self._slate: Slate = ShortSlate()
+        self._due_queries: DueQueries = LoopedDueQueries()
         self._table = SlackTable()  # where work can be interrupted; else urgency says as much
         self._interruptible = False
         self._queries: tuple[QueryState, ...] = ()  # of the last look
@@ -104,10 +110,10 @@ class Klink(Policy):
         if snapshot.free_slots == 0:
             return Schedule()  # when one becomes free, we are asked again
         now_s = snapshot.now_s
-        next_s = self._slate.next_s()
+        next_s = self._due_queries.next_s()
         if self._interruptible or next_s <= now_s:
             admissions = super().decide(snapshot).admissions
-            next_s = self._slate.next_s(after_s=now_s)
+            next_s = self._due_queries.next_s(after_s=now_s)
         else:
             admissions = ()
         return Schedule(admissions, next_s if math.isfinite(next_s) else None)
@@ -123,12 +129,13 @@ class Klink(Policy):
         """Take in what has changed since the last look: few of perhaps many."""
         queries, seen = snapshot.queries, self._queries
         self._now_s, self._interruptible = snapshot.now_s, snapshot.cycle_s is not None
-        slate = LongSlate if self._interruptible or len(queries) >= MANY else ShortSlate
+        many = self._interruptible or len(queries) >= MANY
+        due_queries = VectorDueQueries if many else LoopedDueQueries
         # What has not changed is the same object; of ten thousand that is quick to see.
         places = list(compress(count(), map(is_not, queries, seen)))
         others = len(queries) < len(seen) or any(queries[p].name != seen[p].name for p in places)
-        if others or type(self._slate) is not slate:
-            self._begin_anew(queries, slate())
+        if others or type(self._due_queries) is not due_queries:
+            self._begin_anew(queries, due_queries())
             places = list(range(len(queries)))
         else:
             places += range(len(seen), len(queries))
@@ -138,10 +145,10 @@ class Klink(Policy):
         if self.manages_memory:
             self._short_of_memory = self._pressure.update(snapshot.now_s, snapshot.memory)
 
-    def _begin_anew(self, queries: Sequence[QueryState], slate: Slate) -> None:
+    def _begin_anew(self, queries: Sequence[QueryState], due_queries: DueQueries) -> None:
         """Some went, their order is another, or few have become many: everyone's place is new."""
         known = {q.name: self._known[q.name] for q in queries if q.name in self._known}
-        self._known, self._slate, self._table = known, slate, SlackTable()
+        self._known, self._due_queries, self._table = known, due_queries, SlackTable()
         for one in known.values():
             one.seen = (None, one.seen[1])  # so that its row of the table is written
 
@@ -172,7 +179,7 @@ class Klink(Policy):
             (metrics.arrival_rate or 0.0) * row_cost_s(metrics) if grows else 0.0,
             metrics.batch_start_s or 0.0,
         )
-        self._slate.write(place, entry if waits else Entry())
+        self._due_queries.write(place, entry if waits else Entry())
 
     def _meet(self, place: int, query: QueryState, before: _Known | None) -> _Known:
         deadlines: Deadlines = query.spec.deadlines
@@ -229,7 +236,7 @@ class Klink(Policy):
     # -- whom to admit --------------------------------------------------------------------------
 
     def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
-        places = self._slate.overdue(snapshot.now_s)
+        places = self._due_queries.overdue(snapshot.now_s)
         return [snapshot.queries[place] for place in places], math.inf  # decide() knows the next
 
     def _overdue(self, query: QueryState, snapshot: Snapshot) -> Admission:
@@ -249,17 +256,17 @@ class Klink(Policy):
             yield self._admission(snapshot.queries[place], snapshot)
         if self._short_of_memory or snapshot.running or self._interruptible:
             return
-        first_sweep_s = self._slate.first_due_s(SWEEP)
-        for place in self._slate.to_drain(snapshot.now_s):
+        first_sweep_s = self._due_queries.first_due_s(SWEEP)
+        for place in self._due_queries.to_drain(snapshot.now_s):
             if self._drained_s(snapshot.queries[place], snapshot.now_s) < first_sweep_s:
                 yield self._admission(snapshot.queries[place], snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
 
     def _ready(self, now_s: float) -> list[int]:
         """Those that can go now, in the order in which they should."""
-        if isinstance(self._slate, LongSlate) and self._interruptible:
-            return self._slate.by_slack(self._table.slacks(now_s), now_s)
-        ready = self._slate.due(now_s)
+        if isinstance(self._due_queries, VectorDueQueries) and self._interruptible:
+            return self._due_queries.by_slack(self._table.slacks(now_s), now_s)
+        ready = self._due_queries.due(now_s)
         return sorted(ready, key=self._freed, reverse=True) if self._short_of_memory else ready
 
     def _freeing(self, snapshot: Snapshot, cycle_s: float) -> Iterable[Admission]:

@@ -1,20 +1,18 @@
 """The loop on real threads: several policies, switching, engines that come and go."""
 
 import os
-from collections.abc import Iterator
-from itertools import count, repeat
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from slackwater.core.clock import RealClock, VirtualClock
 from slackwater.core.entities import Operator, Reading, Thread
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.rights import has_cap_sys_nice
 from slackwater.engines.outside import Driver
-from slackwater.operations.middleware import engine as engine_module
 from slackwater.operations.middleware.file import MiddlewareFile
 from slackwater.operations.middleware.loop import Middleware
 from slackwater.policies import Policy
@@ -66,7 +64,11 @@ def forget() -> None:
 
 
 def middleware(
-    tmp_path: Path, said: list[str], policies: dict[str, Any], **engines: Any
+    tmp_path: Path,
+    said: list[str],
+    policies: dict[str, Any],
+    clock: Clock = RealClock(),
+    **engines: Any,
 ) -> Middleware:
     for section in policies.values():
         if section.get("translator", "nice") == "nice":
@@ -76,7 +78,7 @@ def middleware(
         policies=policies,
         name=f"slackwater-tests-{os.getpid()}",
     )
-    return Middleware(file, Journal(tmp_path / "journal"), said.append)
+    return Middleware(file, Journal(tmp_path / "journal"), said.append, clock=clock)
 
 
 def script(busy: Busy, **queues: float) -> None:
@@ -88,10 +90,12 @@ def nice(busy: Busy) -> list[int]:
     return [os.getpriority(os.PRIO_PROCESS, thread.tid) for thread in busy.threads]
 
 
-def fake_clock(monkeypatch: pytest.MonkeyPatch, times_s: Iterator[float]) -> None:
-    """Let the engines alone see these times; other threads of this process keep the real ones."""
-    fake = SimpleNamespace(monotonic=lambda: next(times_s))
-    monkeypatch.setattr(engine_module, "time", fake)
+class SlowClock(VirtualClock):
+    """Three seconds pass between two looks at it."""
+
+    def monotonic(self) -> float:
+        self.sleep(3.0)
+        return self.now()
 
 
 def test_the_longest_queue_gets_the_best_value_and_all_is_put_back(tmp_path: Path) -> None:
@@ -174,11 +178,8 @@ def test_one_policy_takes_over_from_another(tmp_path: Path) -> None:
         running.close()
 
 
-def test_an_engine_that_answers_nonsense_is_left_out_and_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_answers_nonsense_is_left_out_and_said_once(tmp_path: Path) -> None:
     said: list[str] = []
-    fake_clock(monkeypatch, repeat(0.0))  # each question takes no time
     with idle_process(3) as busy:
         script(busy, a1=1, a2=5)
         policies = {
@@ -186,7 +187,7 @@ def test_an_engine_that_answers_nonsense_is_left_out_and_said_once(
             "other": {"priorities": {"x": 1}, "engines": ["f"]},
         }
         Sound.thread = busy.threads[2]
-        running = middleware(tmp_path, said, policies, e=SCRIPTED, f=SOUND)
+        running = middleware(tmp_path, said, policies, VirtualClock(), e=SCRIPTED, f=SOUND)
         running.step(1.0)
         Scripted.fail = True
         for now_s in (2.0, 3.0, 4.0, 5.0):
@@ -275,11 +276,8 @@ class Broken(Policy):
         return [1 / 0]
 
 
-def test_an_engine_that_hangs_is_asked_seldom(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake_clock(monkeypatch, count(0.0, 3.0))  # each question takes three seconds
-    running = middleware(tmp_path, [], {"p": {"policy": "queue-size"}})
+def test_an_engine_that_hangs_is_asked_seldom(tmp_path: Path) -> None:
+    running = middleware(tmp_path, [], {"p": {"policy": "queue-size"}}, SlowClock())
     Scripted.fail = True
     for second in range(40):
         running.engines["e"].read(float(second))

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from slackwater.operations.workers.roster import Roster, WorkerProcess
+from slackwater.operations.workers.processes import WorkerProcess, WorkerProcesses
 from tests.fleet_process import FleetProcess
 from tests.waiting import eventually
 
@@ -55,7 +55,7 @@ class SupervisedFleet(FleetProcess):
             )
 
     def workers(self) -> dict[str, WorkerProcess]:
-        return Roster(self.folder / "slackwater" / "test.workers.json").processes
+        return WorkerProcesses(self.folder / "slackwater" / "test.workers.json").by_name
 
     def kill_workers(self, *names: str) -> None:
         """-9 for them and all they started."""

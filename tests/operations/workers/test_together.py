@@ -128,7 +128,7 @@ def fleets(
     threads = [threading.Thread(target=each.run, daemon=True) for each in (*workers, supervisor)]
     for thread in threads:
         thread.start()
-    eventually(lambda: len(supervisor.board.workers) == 2)
+    eventually(lambda: len(supervisor.placement.workers) == 2)
     yield supervisor, [each.fleet for each in FakeLaunch.made]
     supervisor.close()
     for thread in threads:
@@ -149,7 +149,7 @@ def test_queries_are_placed_shed_told_and_moved(
     target = "w2" if other is second else "w1"
     text = supervisor.path.read_text()
     supervisor.path.write_text(text.replace("reads =", f'workers = ["{target}"]\nreads ='))
-    supervisor.board.workers[target].cores = 40.0  # so that it fits there
+    supervisor.placement.workers[target].cores = 40.0  # so that it fits there
     eventually(lambda: "sink" in other.queries and "sink" not in mine.queries)
     (row,) = [row for row in supervisor.rows() if row["query"] == "sink"]
     assert (row["moves"], row["error"]) == (1, None)
@@ -171,7 +171,7 @@ def test_a_turn_that_fails_ends_nothing(
         next(turns)
         raise KeyError("source")
 
-    monkeypatch.setattr(supervisor.board, "place_all", fail)
+    monkeypatch.setattr(supervisor.placement, "place_all", fail)
     eventually(lambda: next(turns) > 3)
     monkeypatch.undo()
     eventually(lambda: {*first.queries, *second.queries} == {"source", "sink"})

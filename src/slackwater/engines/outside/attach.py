@@ -9,10 +9,10 @@ import re
 import signal
 import socket
 import stat
-import time
 from contextlib import suppress
 from pathlib import Path
 
+from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError
 
 OPEN_LIMIT_S = 5.0
@@ -51,7 +51,7 @@ def is_jvm(pid: int) -> bool:
 
 def _ask(pid: int, command: str, timeout_s: float) -> str:
     path = _socket_path(pid)
-    until_s = time.monotonic() + timeout_s
+    deadline = Deadline(timeout_s)
     try:
         if not _is_open(pid, path):
             _open_socket(pid, path)
@@ -59,7 +59,7 @@ def _ask(pid: int, command: str, timeout_s: float) -> str:
             connection.settimeout(timeout_s)
             connection.connect(str(path))
             connection.sendall(f"1\0{command}\0\0\0\0".encode())
-            status, _, text = _all(connection, until_s).partition(b"\n")
+            status, _, text = _all(connection, deadline).partition(b"\n")
     except OSError as error:
         raise EngineError(f"the JVM {pid} does not tell its threads: {error}") from error
     if status != b"0":
@@ -86,10 +86,10 @@ def _owner(pid: int) -> os.stat_result:
         raise EngineError(f"process {pid} has gone") from error
 
 
-def _all(connection: socket.socket, until_s: float) -> bytes:
+def _all(connection: socket.socket, deadline: Deadline) -> bytes:
     parts, size = [], 0
     while data := connection.recv(1 << 16):
-        if time.monotonic() > until_s:
+        if deadline.passed:
             raise OSError("a slow answer")
         parts.append(data)
         size += len(data)
@@ -130,11 +130,8 @@ def _open_socket(pid: int, path: Path) -> None:
         raise EngineError(f"cannot attach to the JVM {pid}: {error.strerror}") from error
     try:
         os.kill(pid, signal.SIGQUIT)
-        until_s = time.monotonic() + OPEN_LIMIT_S
-        while not _is_open(pid, path):
-            if time.monotonic() > until_s:
-                raise EngineError(f"the JVM {pid} does not open its attach socket")
-            time.sleep(0.01)
+        if not Deadline(OPEN_LIMIT_S).wait_for(lambda: _is_open(pid, path), every_s=0.01):
+            raise EngineError(f"the JVM {pid} does not open its attach socket")
     except OSError as error:
         raise EngineError(f"cannot attach to the JVM {pid}: {error.strerror}") from error
     finally:

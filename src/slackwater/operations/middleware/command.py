@@ -2,14 +2,14 @@
 
 import signal
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from slackwater.common.subprocesses import collect_seldom
+from slackwater.core.clock import Deadline
 from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import find_groups
-from slackwater.enforce.hand import Hand
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.settings import describe
 from slackwater.ipc import wire
@@ -26,16 +26,13 @@ def run(file: MiddlewareFile, say: Say, seconds: float | None = None) -> dict[st
     stop = threading.Event()
     middleware = Middleware(file, journal, say)
     control = Control(folder() / f"{file.name}.sock", lambda message: _answer(middleware, message))
-    until_s = None if seconds is None else time.monotonic() + seconds
+    deadline = Deadline(seconds)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     collect_seldom()
     try:
         say(f"running {', '.join(task.name for task in middleware.tasks)}; Ctrl-C stops")
-        middleware.run(
-            lambda: stop.is_set() or (until_s is not None and time.monotonic() >= until_s),
-            stop.wait,
-        )
+        middleware.run(lambda: stop.is_set() or deadline.passed, stop.wait)
     finally:
         control.close()
         middleware.close()
@@ -47,8 +44,8 @@ def dry_run(file: MiddlewareFile, say: Say, seconds: float = 2.0) -> dict[str, A
     """Say the plan of every policy, after so long (rates need two readings); the status then."""
     journal = Journal(folder() / f"{file.name}-dry-run.journal")
     middleware = Middleware(file, journal, say, dry_run=True)
-    until_s = time.monotonic() + seconds
-    middleware.run(lambda: time.monotonic() >= until_s)
+    deadline = Deadline(seconds)
+    middleware.run(lambda: deadline.passed)
     for task in middleware.tasks:
         settings = middleware.plans.get(task.name, [])
         state = "active" if task.active else "not active"
@@ -77,7 +74,7 @@ def restore(name: str | None, say: Say) -> int:
             continue
         kinds = {entry["kind"] for entry in journal.entries.values()}
         groups = find_groups(f"slackwater-{path.stem}") if kinds & {"group", "place"} else None
-        restored = Hand(journal, groups, say).restore()
+        restored = Applier(journal, groups, say).restore()
         left += len(journal.entries)
         journal.close()
         done += 1

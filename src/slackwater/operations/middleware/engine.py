@@ -1,11 +1,12 @@
 """One engine, with what is known of it; one that fails is said to once and asked again."""
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from slackwater.core.clock import RealClock, Timer
 from slackwater.core.entities import Reading, Values
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.engines import outside
 from slackwater.engines.outside import Driver
 from slackwater.metrics import MetricProvider
@@ -26,6 +27,8 @@ class Engine:
         Metrics that policies ask of it.
     say
         Told when it fails and when it is back, once each.
+    clock
+        Where time comes from.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Engine:
         section: EngineSection,
         wanted: Iterable[str],
         say: Callable[[str], None],
+        clock: Clock = RealClock(),
     ) -> None:
         self.name = name
         self.driver: Driver = outside.load(section.driver, label=name, **section.parameters)
@@ -42,6 +46,7 @@ class Engine:
         self.reading: Reading | None = None
         self.values: dict[str, Values] = {}
         self._say = say
+        self._clock = clock
         self._pause_s = 0.0
         self._ask_again_s = 0.0
 
@@ -51,12 +56,12 @@ class Engine:
             return True
         if now_s < self._ask_again_s:
             return False
-        began_s = time.monotonic()
+        timer = Timer(self._clock)
         try:
             reading = self.driver.read(now_s)
             self.values = self.provider.update(reading)
         except EngineError as error:
-            self._fail(str(error), now_s, time.monotonic() - began_s)
+            self._fail(str(error), now_s, timer.elapsed_s)
             return False
         self.reading = reading
         if self.failing is not None:

@@ -1,13 +1,14 @@
 """The loop: collect → decide → enforce, for each policy in its own period."""
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from slackwater.common.procfs import process_cpu_s
+from slackwater.core.clock import RealClock, Timer
 from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.core.protocols import Clock
+from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import Groups, check_writable, find_groups
-from slackwater.enforce.hand import Hand
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.rights import autogroup_warning, lacking_nice, lacking_real_time
 from slackwater.enforce.settings import Member, Nice, Scheduling, Setting, describe
@@ -32,6 +33,8 @@ class Middleware:
         Gets one line for everything that a person should know, once.
     dry_run
         Decide, but set nothing.
+    clock
+        Where time comes from.
     """
 
     def __init__(
@@ -40,26 +43,28 @@ class Middleware:
         journal: Journal,
         say: Callable[[str], None],
         dry_run: bool = False,
+        clock: Clock = RealClock(),
     ) -> None:
         self._say_once: set[str] = set()
         self._say = say
         self.dry_run = dry_run
+        self._clock = clock
         self.tasks = [Task(name, each, file.engines) for name, each in file.policies.items()]
         self.engines = {
-            name: Engine(name, section, self._wanted(name), say)
+            name: Engine(name, section, self._wanted(name), say, clock)
             for name, section in file.engines.items()
         }
         self.cycles = 0
         self.plans: dict[str, list[Setting]] = {}
-        self._began_s = time.monotonic()
+        self._running = Timer(clock)
         self._cpu_before_s = process_cpu_s()
         self._may: dict[tuple[str, int], bool] = {}
         needs_groups = any("groups" in task.translator.needs for task in self.tasks)
         left = any(entry["kind"] in ("group", "place") for entry in journal.entries.values())
         groups = self._groups(file) if needs_groups or left else None
-        self.hand = Hand(journal, groups, self._once)
+        self.applier = Applier(journal, groups, self._once)
         if journal.entries and not dry_run:
-            restored = self.hand.restore()
+            restored = self.applier.restore()
             say(f"put back {restored} settings that an earlier middleware left")
         if groups is not None and needs_groups and not dry_run:
             journal.record({"kind": "group", "path": str(groups.root)})
@@ -76,12 +81,12 @@ class Middleware:
         self.cycles += 1
         return sum(self._run(task, now_s) for task in due)
 
-    def run(self, stop: Callable[[], bool], pause: Callable[[float], object] = time.sleep) -> None:
-        """Step until ``stop()`` holds; sleep until the next policy is due."""
+    def run(self, stop: Callable[[], bool], pause: Callable[[float], object] | None = None) -> None:
+        """Step until ``stop()`` holds; sleep, or ``pause``, until the next policy is due."""
         while not stop():
-            self.step(time.time())
-            left_s = min(task.due_s for task in self.tasks) - time.time()
-            pause(min(max(0.0, left_s), LONGEST_PAUSE_S))
+            self.step(self._clock.now())
+            left_s = min(task.due_s for task in self.tasks) - self._clock.now()
+            (pause or self._clock.sleep)(min(max(0.0, left_s), LONGEST_PAUSE_S))
 
     def switch(self, name: str, on: bool | None) -> None:
         """Turn a policy on or off by hand; ``None`` leaves it to the file again."""
@@ -95,7 +100,7 @@ class Middleware:
     def close(self) -> None:
         """Put everything back."""
         if not self.dry_run:
-            self.hand.restore()
+            self.applier.restore()
         for engine in self.engines.values():
             engine.driver.close()
 
@@ -118,7 +123,7 @@ class Middleware:
 
     def cpu_share(self) -> float:
         """CPU time of this process since it began, as a share of one CPU."""
-        passed_s = time.monotonic() - self._began_s
+        passed_s = self._running.elapsed_s
         return (process_cpu_s() - self._cpu_before_s) / passed_s if passed_s > 0 else 0.0
 
     def _run(self, task: Task, now_s: float) -> int:
@@ -130,7 +135,7 @@ class Middleware:
             self._once(f"{task.name} sets nothing: {type(error).__name__}: {error}")
             settings = []
         self.plans[task.name] = settings
-        return 0 if self.dry_run else self.hand.apply(task.name, settings)
+        return 0 if self.dry_run else self.applier.apply(task.name, settings)
 
     def _plan(self, task: Task, present: Sequence[Engine], now_s: float) -> list[Setting]:
         unknown = task.unknown_operators(present)
@@ -149,7 +154,7 @@ class Middleware:
             warning = autogroup_warning(pids)
             if warning is not None:
                 self._once(warning)
-        if "groups" in task.translator.needs and self.hand.groups is None and not self.dry_run:
+        if "groups" in task.translator.needs and self.applier.groups is None and not self.dry_run:
             return []
         return [setting for setting in settings if self._may_set(setting)]
 
@@ -179,7 +184,7 @@ class Middleware:
             return None
 
     def _without_groups(self, reason: str) -> None:
-        self.hand.groups = None
+        self.applier.groups = None
         self._once(reason)
 
     def _wanted(self, engine: str) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 import signal
 import threading
-import time
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from slackwater.core.clock import RealClock
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.operations.workers.supervisor import Supervisor
 from slackwater.operations.workers.worker import Worker
@@ -48,7 +49,7 @@ def work(file: FleetFile, path: Path, name: str, connect_to: str | None) -> None
 
 def table(supervisor: Supervisor) -> Table:
     """Queries, where they are, and their accuracies."""
-    names = ", ".join(sorted(supervisor.board.workers)) or "none yet"
+    names = ", ".join(sorted(supervisor.placement.workers)) or "none yet"
     grid = Table(title=f"fleet {supervisor.name}, workers: {names}", title_justify="left")
     columns = ("query", "phase", "worker", "priority", "moves", "desired", "current", "delivered")
     for column in (*columns, "error"):
@@ -70,15 +71,16 @@ def table(supervisor: Supervisor) -> Table:
 def _show(supervisor: Supervisor, console: Console) -> None:
     if console.is_terminal:
         with Live(table(supervisor), console=console, refresh_per_second=2) as live:
-            while not supervisor.closing:
-                time.sleep(0.5)
+            while not supervisor.wait(0.5):
                 live.update(table(supervisor))
         return
-    while not supervisor.closing:
-        rows = supervisor.rows()
-        words = ", ".join(map(_words, rows))
-        console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False)
-        time.sleep(LINE_PERIOD_S)
+    period_s = 0.0  # the first at once
+    while not supervisor.wait(period_s):
+        words = ", ".join(map(_words, supervisor.rows()))
+        console.print(
+            f"{datetime.fromtimestamp(RealClock().now()):%H:%M:%S} {words}", highlight=False
+        )
+        period_s = LINE_PERIOD_S
 
 
 def _words(row: dict[str, Any]) -> str:
@@ -100,7 +102,7 @@ def _write(supervisor: Supervisor, path: Path) -> None:
         while not supervisor.closing:
             file.write(json.dumps(supervisor.status()) + "\n")
             file.flush()
-            time.sleep(1.0)
+            supervisor.wait(1.0)
 
 
 def _percent(value: float | None) -> str:

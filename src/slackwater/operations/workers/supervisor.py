@@ -7,21 +7,22 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 from slackwater import policies
 from slackwater.common.subprocesses import child_environment
+from slackwater.core.clock import Deadline, RealClock, Timer
 from slackwater.core.errors import UsageError
+from slackwater.core.protocols import Clock
 from slackwater.ipc import wire
 from slackwater.operations import fleet_file as config
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.operations.workers import address
-from slackwater.operations.workers.board import Board, Directive, Wanted
 from slackwater.operations.workers.channel import Channel, ChannelError, Message, accept
+from slackwater.operations.workers.placement import Directive, Placement, Wanted
+from slackwater.operations.workers.processes import WorkerProcesses
 from slackwater.operations.workers.relay import relayed
-from slackwater.operations.workers.roster import Roster
 from slackwater.operations.workers.secret import make_token, read_token
 from slackwater.quality import QualityController, WarmUps
 
@@ -69,9 +70,11 @@ class Supervisor:
     ----------
     path
         Of the fleet file: workers read it themselves.
+    clock
+        Where time comes from.
     """
 
-    def __init__(self, file: FleetFile, path: Path) -> None:
+    def __init__(self, file: FleetFile, path: Path, clock: Clock = RealClock()) -> None:
         if not file.workers:
             raise UsageError(f"{path}: no workers; add a section [workers.NAME]")
         policies.load(file.policy, **file.parameters)  # a wrong one is told here, not by workers
@@ -79,12 +82,13 @@ class Supervisor:
         self.file = file
         self.path = path
         self.name = file.name or "slackwater"
-        self._epoch = time.time()
+        self._clock = clock
+        self._epoch = clock.now()
         make_token(address.token_path(self.name))
         self._token = read_token(address.token_path(self.name))
-        self.roster = Roster(wire.runtime_dir() / f"{self.name}.workers.json")
+        self.processes = WorkerProcesses(wire.runtime_dir() / f"{self.name}.workers.json")
         self._changed_ns = path.stat().st_mtime_ns
-        self.board = Board(
+        self.placement = Placement(
             wanted_of(file),
             QualityController(
                 headroom=file.quality.headroom,
@@ -93,22 +97,22 @@ class Supervisor:
             ),
         )
         self._channels: dict[str, Channel] = {}
-        self._heard_s: dict[str, float] = {}
+        self._heard: dict[str, Timer] = {}  # since the last message of a worker
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
-        self._spawned_s: dict[str, float] = {}
+        self._respawn: dict[str, Deadline] = {}  # before which a worker is not started again
         self._inbox: queue.Queue[tuple[str, Message | None]] = queue.Queue()
         self._server = address.listen(self.name, file.listen)
         self._closing = threading.Event()
         self._strangers = threading.Semaphore(MOST_STRANGERS)
-        self._controlled_s = 0.0
+        self._next_control = Deadline(0.0, clock)
         threading.Thread(target=self._accept, name="slackwater-accept", daemon=True).start()
 
     def run(self) -> None:
         """Until :meth:`stop`."""
-        began_s = time.monotonic()
+        joining = Deadline(JOIN_S, self._clock)
         while not self._closing.is_set():
             try:
-                self._turn(time.monotonic() > began_s + JOIN_S)
+                self._turn(joining.passed)
             except Exception:  # the workers go on, and so do we
                 log.exception("something is wrong with the supervisor; it goes on")
                 self._closing.wait(PERIOD_S)
@@ -118,17 +122,17 @@ class Supervisor:
         self._keep_workers()
         self._hear()
         if self._complete() or waited:
-            self._direct(self.board.place_all(time.time()))
-        if time.monotonic() >= self._controlled_s + CONTROL_EVERY_S:
-            self._controlled_s = time.monotonic()
+            self._direct(self.placement.place_all(self._clock.now()))
+        if self._next_control.passed:
+            self._next_control = Deadline(CONTROL_EVERY_S, self._clock)
             self._reread()
-            self._direct(self.board.control(time.time()))
+            self._direct(self.placement.control(self._clock.now()))
 
     def _complete(self) -> bool:
         """Whether every worker that lives has said what it runs: what runs is not started twice,
         and the first to come does not get everything."""
-        living = [name for name, process in self.roster.processes.items() if process.alive]
-        views = [self.board.workers.get(name) for name in living]
+        living = [name for name, process in self.processes.by_name.items() if process.alive]
+        views = [self.placement.workers.get(name) for name in living]
         return all(view is not None and view.report for view in views)
 
     def stop(self) -> None:
@@ -139,20 +143,22 @@ class Supervisor:
     def closing(self) -> bool:
         return self._closing.is_set()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for so long, or until it is stopped; return whether it is."""
+        return self._closing.wait(seconds)
+
     def close(self, timeout_s: float = 60.0) -> None:
         """Let the workers stop their queries and end."""
         self._closing.set()
         told = list(self._channels)
         for name in told:
             self._send(name, {"op": "over"})
-        until_s = time.monotonic() + timeout_s
-        for name, known in list(self.roster.processes.items()):
-            while name in told and known.alive and time.monotonic() < until_s:
-                time.sleep(0.05)
-            if name in told and known.alive:
+        deadline = Deadline(timeout_s, self._clock)
+        for name, known in list(self.processes.by_name.items()):
+            if name in told and not deadline.wait_for(known.has_gone, every_s=0.05):
                 log.warning("worker %s did not end; it is killed", name)
             known.end_group()
-            self.roster.remove(name)
+            self.processes.remove(name)
         for process in self._spawned.values():
             process.poll()
         self._server.close()
@@ -160,9 +166,9 @@ class Supervisor:
     def rows(self) -> list[dict[str, Any]]:
         """One a query, for the table."""
         found = []
-        warming = self.board.warming(time.time())
-        for placed in list(self.board.queries.values()):
-            view = self.board.workers.get(placed.worker or "")
+        warming = self.placement.warming(self._clock.now())
+        for placed in list(self.placement.queries.values()):
+            view = self.placement.workers.get(placed.worker or "")
             known = view.queries.get(placed.wanted.name, {}) if view is not None else {}
             found.append(
                 {
@@ -186,13 +192,13 @@ class Supervisor:
         """Everything that is known, for a file of JSON lines."""
         workers = {
             name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
-            for name, view in list(self.board.workers.items())
+            for name, view in list(self.placement.workers.items())
         }
         return {
-            "at_s": round(time.time(), 2),
+            "at_s": round(self._clock.now(), 2),
             "workers": workers,
             "queries": self.rows(),
-            "events": list(self.board.events),
+            "events": list(self.placement.events),
         }
 
     def _reread(self) -> None:
@@ -206,21 +212,21 @@ class Supervisor:
         except (OSError, UsageError) as error:
             log.warning("the fleet goes on as it is: %s", error)
             return
-        self._direct(self.board.want(wanted_of(file), time.time()))
+        self._direct(self.placement.want(wanted_of(file), self._clock.now()))
 
     # -- workers --------------------------------------------------------------------------------
 
     def _keep_workers(self) -> None:
         """Start those that are ours to start; see which have died."""
         for name, section in self.file.workers.items():
-            process = self.roster.processes.get(name)
+            process = self.processes.by_name.get(name)
             if process is not None and not process.alive:
                 self._bury(name)
                 process = None
-            silent_s = time.monotonic() - self._heard_s.get(name, time.monotonic())
-            if section.remote and name in self.board.workers and silent_s > SILENT_S:
+            silent = name in self._heard and self._heard[name].elapsed_s > SILENT_S
+            if section.remote and name in self.placement.workers and silent:
                 self._bury(name)
-            waited = time.monotonic() >= self._spawned_s.get(name, -RESPAWN_S) + RESPAWN_S
+            waited = name not in self._respawn or self._respawn[name].passed
             if process is None and not section.remote and waited:
                 self._spawn(name)
 
@@ -233,22 +239,22 @@ class Supervisor:
             env=child_environment(),
         )
         self._spawned[name] = process
-        self._spawned_s[name] = time.monotonic()
-        self.roster.add(name, process.pid)
+        self._respawn[name] = Deadline(RESPAWN_S, self._clock)
+        self.processes.add(name, process.pid)
 
     def _bury(self, name: str) -> None:
         """Nothing that a dead worker started may still write when its queries go on elsewhere."""
-        process = self.roster.processes.get(name)
+        process = self.processes.by_name.get(name)
         log.warning("worker %s died", name)
         if process is not None:
             process.end_group()
         if name in self._spawned:
             self._spawned.pop(name).poll()
-        self.roster.remove(name)
+        self.processes.remove(name)
         channel = self._channels.pop(name, None)
         if channel is not None:
             channel.close()
-        self.board.lost(name)
+        self.placement.lost(name)
 
     # -- the channel ----------------------------------------------------------------------------
 
@@ -294,32 +300,34 @@ class Supervisor:
 
     def _hear(self) -> None:
         """What has come in, for at most one period."""
-        until_s = time.monotonic() + PERIOD_S
-        while (left_s := until_s - time.monotonic()) > 0:
+        deadline = Deadline(PERIOD_S, self._clock)
+        while not deadline.passed:
             try:
-                worker, message = self._inbox.get(timeout=left_s)
+                worker, message = self._inbox.get(timeout=deadline.left_s)
             except queue.Empty:
                 return
             if message is not None:
-                self._heard_s[worker] = time.monotonic()
+                self._heard[worker] = Timer(self._clock)
                 try:
                     self._handle(worker, message)
                 except (KeyError, TypeError, ValueError) as error:
                     log.warning("a message of %s is refused: %r", worker, error)
 
     def _handle(self, worker: str, message: Message) -> None:
-        now_s = time.time()
+        now_s = self._clock.now()
         if message["op"] == "hello":
             if not self.file.workers[worker].remote:
-                self.roster.add(worker, int(message["pid"]))
-            self.board.joined(worker, float(message["cores"]))
+                self.processes.add(worker, int(message["pid"]))
+            self.placement.joined(worker, float(message["cores"]))
         elif message["op"] == "report":
-            self._direct(self.board.reported(worker, message, now_s))
-            for each in relayed(self.board.queries, message["queries"]):
+            self._direct(self.placement.reported(worker, message, now_s))
+            for each in relayed(self.placement.queries, message["queries"]):
                 self._send(each.worker, each.message)
         elif message["op"] == "ended":
             ordered = bool(message.get("ordered"))
-            self.board.ended(worker, str(message["query"]), message.get("error"), now_s, ordered)
+            self.placement.ended(
+                worker, str(message["query"]), message.get("error"), now_s, ordered
+            )
 
     def _direct(self, directives: list[Directive]) -> None:
         for each in directives:

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     told_s: float = 0.0  # when the cost was known
 
 
-class Slate(Protocol):
+class DueQueries(Protocol):
     """Entries by place: the one that a query has in the snapshot."""
 
     def write(self, place: int, entry: Entry) -> None: ...
@@ -45,14 +45,14 @@ class Slate(Protocol):
     def first_due_s(self, rank: int) -> float: ...
 
 
-class ShortSlate(Slate):
+class LoopedDueQueries(DueQueries):
     """A loop over a few queries: a process that wakes for a moment has no caches warm, and then
     every whole-array operation takes as long as a hundred steps of a loop.
 
-    >>> slate = ShortSlate()
-    >>> slate.write(0, Entry(overdue_s=9.0, due_s=4.0, since_s=1.0, urgency_s=4.0, rank=1))
-    >>> slate.write(1, Entry(overdue_s=9.0, due_s=3.0, since_s=2.0, urgency_s=3.5, rank=1))
-    >>> slate.due(5.0), slate.due(3.5), slate.next_s(3.5)
+    >>> due_queries = LoopedDueQueries()
+    >>> due_queries.write(0, Entry(overdue_s=9.0, due_s=4.0, since_s=1.0, urgency_s=4.0, rank=1))
+    >>> due_queries.write(1, Entry(overdue_s=9.0, due_s=3.0, since_s=2.0, urgency_s=3.5, rank=1))
+    >>> due_queries.due(5.0), due_queries.due(3.5), due_queries.next_s(3.5)
     ([1, 0], [1], 4.0)
     """
 
@@ -100,7 +100,7 @@ class ShortSlate(Slate):
 _OVERDUE, _DUE, _DRAIN, _SINCE, _URGENCY, _LOWNESS, _RANK, _GROWTH, _TOLD = range(9)
 
 
-class LongSlate(Slate):
+class VectorDueQueries(DueQueries):
     """The same as columns: a decision over thousands takes a few operations on whole arrays."""
 
     def __init__(self) -> None:

@@ -26,6 +26,10 @@ class WorkerProcess:
         stat = read_stat(self.pid)
         return stat is not None and stat.started == self.started and not stat.zombie
 
+    def has_gone(self) -> bool:
+        """Tell whether it is no longer alive."""
+        return not self.alive
+
     def end_group(self) -> None:
         """Kill all that the worker has left behind (Spark's JVM, Python), and see it gone."""
         stat = read_stat(self.pid)
@@ -42,28 +46,28 @@ class WorkerProcess:
         return False
 
 
-class Roster:
+class WorkerProcesses:
     """The worker processes, in a file that is replaced at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.processes: dict[str, WorkerProcess] = {}
+        self.by_name: dict[str, WorkerProcess] = {}
         try:
             found = json.loads(path.read_text())
-            self.processes = {name: WorkerProcess(**each) for name, each in found.items()}
+            self.by_name = {name: WorkerProcess(**each) for name, each in found.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             pass  # none before us, or nothing that can be believed
 
     def add(self, name: str, pid: int) -> None:
         stat = read_stat(pid)
         if stat is not None:
-            self.processes[name] = WorkerProcess(pid, stat.started)
+            self.by_name[name] = WorkerProcess(pid, stat.started)
             self._write()
 
     def remove(self, name: str) -> None:
-        if self.processes.pop(name, None) is not None:
+        if self.by_name.pop(name, None) is not None:
             self._write()
 
     def _write(self) -> None:
-        entries = {name: asdict(process) for name, process in self.processes.items()}
+        entries = {name: asdict(process) for name, process in self.by_name.items()}
         replace_text(self._path, json.dumps(entries))

@@ -18,7 +18,7 @@ from slackwater.operations.workers.model import (
 from slackwater.quality import QualityController, place
 from slackwater.quality.cost import UNKNOWN_CPU
 
-__all__ = ["ANSWER_S", "Board", "Directive", "Placed", "Wanted"]
+__all__ = ["ANSWER_S", "Directive", "Placed", "Placement", "Wanted"]
 
 log = logging.getLogger("slackwater.operations.workers")
 
@@ -28,7 +28,7 @@ MOST_EVENTS = 1000  # that are remembered
 ANSWER_S = 20.0  # a directive that shows no effect for so long is given again
 
 
-class Board:
+class Placement:
     """Keeps the fleet's queries running somewhere.
 
     Parameters

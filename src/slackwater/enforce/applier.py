@@ -26,7 +26,7 @@ _POLICY = {"other": os.SCHED_OTHER, "round-robin": os.SCHED_RR | os.SCHED_RESET_
 Target = tuple[str, Thread | str]  # what kind of setting, of whom
 
 
-class Hand:
+class Applier:
     """The only one that changes anything outside this process.
 
     Parameters

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from slackwater.policies._slate import Entry, LongSlate, ShortSlate
+from slackwater.policies._due_queries import Entry, LoopedDueQueries, VectorDueQueries
 
 times = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.inf])
 entries = st.builds(
@@ -22,8 +22,8 @@ entries = st.builds(
 
 
 @given(st.lists(entries, max_size=8), st.floats(-1, 4))
-def test_a_short_and_a_long_slate_give_the_same_answers(rows: list[Entry], now_s: float) -> None:
-    short, long = ShortSlate(), LongSlate()
+def test_a_loop_and_vectors_give_the_same_answers(rows: list[Entry], now_s: float) -> None:
+    short, long = LoopedDueQueries(), VectorDueQueries()
     for place in reversed(range(len(rows))):  # also with gaps
         short.write(place, rows[place])
         long.write(place, rows[place])
@@ -36,11 +36,11 @@ def test_a_short_and_a_long_slate_give_the_same_answers(rows: list[Entry], now_s
 
 
 def test_where_work_can_be_interrupted_slack_orders_and_grows_less_with_the_cost() -> None:
-    slate = LongSlate()
+    due_queries = VectorDueQueries()
     waits = {"overdue_s": 99.0, "since_s": 1.0, "rank": 1.0}
-    slate.write(0, Entry(**waits))
-    slate.write(1, Entry(**waits, growth=0.5, told_s=0.0))
-    slate.write(2, Entry())  # not at the gate
+    due_queries.write(0, Entry(**waits))
+    due_queries.write(1, Entry(**waits, growth=0.5, told_s=0.0))
+    due_queries.write(2, Entry())  # not at the gate
     slacks = np.array([1.0, 2.0, 0.0])
-    assert slate.by_slack(slacks, 1.0) == [0, 1]
-    assert slate.by_slack(slacks, 4.0) == [1, 0]
+    assert due_queries.by_slack(slacks, 1.0) == [0, 1]
+    assert due_queries.by_slack(slacks, 4.0) == [1, 0]

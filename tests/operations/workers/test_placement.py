@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slackwater.operations.workers.board import ANSWER_S, Board, Directive, Wanted
+from slackwater.operations.workers.placement import ANSWER_S, Directive, Placement, Wanted
 from slackwater.quality import QualityController, WarmUps
 
 
-def board(*names: str, **kinds: Any) -> Board:
+def placement(*names: str, **kinds: Any) -> Placement:
     wanted = [kinds.get(name, Wanted(name)) for name in names]
-    return Board(wanted, QualityController(warmups=WarmUps(limit_s=5)), Random(1))
+    return Placement(wanted, QualityController(warmups=WarmUps(limit_s=5)), Random(1))
 
 
 def report(
@@ -32,7 +32,7 @@ def cost(full: float, current: float = 1.0) -> dict[str, float]:
 
 
 def test_a_new_query_goes_where_most_is_free_others_on_the_machine_counted() -> None:
-    fleet = board("q")
+    fleet = placement("q")
     fleet.joined("w1", 4)
     fleet.joined("w2", 4)
     fleet.reported("w1", report(used=1.0, others=2.5), 0)
@@ -41,7 +41,7 @@ def test_a_new_query_goes_where_most_is_free_others_on_the_machine_counted() -> 
 
 
 def test_queries_that_are_not_measured_yet_count_as_a_core() -> None:
-    fleet = board("a", "b", "c")
+    fleet = placement("a", "b", "c")
     fleet.joined("w1", 2)
     fleet.joined("w2", 1.5)
     placed = [directive.worker for directive in fleet.place_all(0)]
@@ -49,14 +49,14 @@ def test_queries_that_are_not_measured_yet_count_as_a_core() -> None:
 
 
 def test_where_it_wants_to_be_is_honoured_while_it_fits() -> None:
-    fleet = board("a", "b", a=Wanted("a", prefers=("w2",)), b=Wanted("b", prefers=("w2",)))
+    fleet = placement("a", "b", a=Wanted("a", prefers=("w2",)), b=Wanted("b", prefers=("w2",)))
     fleet.joined("w1", 8)
     fleet.joined("w2", 1.5)
     assert [each.worker for each in fleet.place_all(0)] == ["w2", "w1"]
 
 
 def test_queries_of_a_dead_worker_are_placed_again() -> None:
-    fleet = board("a", "b")
+    fleet = placement("a", "b")
     fleet.joined("w1", 4)
     fleet.place_all(0)
     fleet.reported("w1", report(a=None, b=None), 1)
@@ -67,14 +67,14 @@ def test_queries_of_a_dead_worker_are_placed_again() -> None:
 
 
 def test_a_new_supervisor_adopts_what_runs_and_starts_nothing_twice() -> None:
-    fleet = board("a", "b")
+    fleet = placement("a", "b")
     fleet.joined("w1", 4)
     assert fleet.reported("w1", report(a=None), 0) == []
     assert [each.query for each in fleet.place_all(0)] == ["b"]
 
 
 def test_a_query_that_runs_on_two_workers_is_stopped_on_one() -> None:
-    fleet = board("a")
+    fleet = placement("a")
     fleet.joined("w1", 4)
     fleet.joined("w2", 4)
     fleet.reported("w1", report(a=None), 0)
@@ -82,13 +82,13 @@ def test_a_query_that_runs_on_two_workers_is_stopped_on_one() -> None:
 
 
 def test_a_query_that_nobody_wants_is_stopped() -> None:
-    fleet = board("a")
+    fleet = placement("a")
     fleet.joined("w1", 4)
     assert fleet.reported("w1", report(old=None), 0) == [Directive("w1", "stop", "old")]
 
 
-def moving() -> Board:
-    fleet = board("low", "high", low=Wanted("low", 1, 0.8), high=Wanted("high", 2, 0.8))
+def moving() -> Placement:
+    fleet = placement("low", "high", low=Wanted("low", 1, 0.8), high=Wanted("high", 2, 0.8))
     fleet.joined("w1", 1)
     fleet.joined("w2", 1)
     fleet.reported("w1", report(low=cost(0.9), high=cost(0.9)), 0)
@@ -113,7 +113,7 @@ def test_a_worker_that_dies_while_a_query_leaves_it_does_not_keep_it() -> None:
 
 
 def test_what_was_not_heard_is_said_again() -> None:
-    fleet = board("a")
+    fleet = placement("a")
     fleet.joined("w1", 4)
     first = fleet.place_all(0)
     assert fleet.place_all(1) == []
@@ -125,7 +125,7 @@ def test_a_query_that_fails_is_tried_again_more_and_more_slowly_and_then_given_u
     seen: bool,
 ) -> None:
     """Also where its worker had it for a moment before it broke."""
-    fleet = board("a")
+    fleet = placement("a")
     fleet.joined("w1", 4)
     now_s, starts = 0.0, 0
     while fleet.queries["a"].phase != "failed":
@@ -155,7 +155,7 @@ def test_whatever_happens_no_query_is_ever_started_where_another_still_has_it(
     events: list[str], data: st.DataObject
 ) -> None:
     """Workers do as they are told, late or not at all; a query runs at most once."""
-    fleet = board("a", "b", "c")
+    fleet = placement("a", "b", "c")
     running: dict[str, set[str]] = {}  # worker → queries
     now_s = 0.0
 
@@ -199,7 +199,7 @@ def test_whatever_happens_no_query_is_ever_started_where_another_still_has_it(
 
 
 def test_queries_that_are_added_are_placed_and_those_taken_away_stop() -> None:
-    fleet = board("a", "b")
+    fleet = placement("a", "b")
     fleet.joined("w1", 4)
     fleet.place_all(0)
     fleet.reported("w1", report(a=None, b=None), 1)
@@ -213,9 +213,9 @@ def without_aims(directives: list[Directive]) -> list[Directive]:
     return [each for each in directives if each.op != "aim"]
 
 
-def application() -> Board:
+def application() -> Placement:
     """A source into two queries, the second with two instances, on two workers."""
-    fleet = board(
+    fleet = placement(
         "source",
         "light",
         "heavy-1",
@@ -270,7 +270,7 @@ def test_what_reaches_a_query_through_a_shed_source_counts_as_that_part_only() -
 
 
 def test_a_query_that_may_not_be_shed_is_left_alone_and_its_cpu_is_not_given_away() -> None:
-    fleet = board("plain", "shed", shed=Wanted("shed", 9, 0.1))
+    fleet = placement("plain", "shed", shed=Wanted("shed", 9, 0.1))
     fleet.joined("w1", 1)
     fleet.reported("w1", report(plain=cost(0.6), shed=cost(0.8)), 0)
     for now_s in range(100, 200, 2):
@@ -278,7 +278,7 @@ def test_a_query_that_may_not_be_shed_is_left_alone_and_its_cpu_is_not_given_awa
 
 
 def test_a_query_moves_to_where_its_user_wants_it_now_while_it_fits() -> None:
-    fleet = board("a")
+    fleet = placement("a")
     for worker, cores in (("w1", 4), ("w2", 1), ("w3", 3)):
         fleet.joined(worker, cores)
         fleet.reported(worker, report(), 0)
@@ -290,7 +290,7 @@ def test_a_query_moves_to_where_its_user_wants_it_now_while_it_fits() -> None:
 
 
 def test_nothing_stops_while_somebody_is_on_the_way_or_not_measured() -> None:
-    fleet = board("low", "high", low=Wanted("low", 1, 0.5), high=Wanted("high", 2, 0.9))
+    fleet = placement("low", "high", low=Wanted("low", 1, 0.5), high=Wanted("high", 2, 0.9))
     fleet.joined("w1", 1)
     fleet.reported("w1", report(high=cost(1.05), low=None), 0)
     for now_s in range(2, 50, 2):
@@ -314,7 +314,7 @@ def test_a_query_without_rows_keeps_nothing_from_moving_for_ever() -> None:
 def test_two_that_were_stopped_come_back_to_two_workers() -> None:
     names = [f"low-{n}" for n in (0, 1)]
     both = {name: Wanted(name, 1, 0.5, task="low") for name in names}
-    fleet = board(*names, "main", main=Wanted("main", 2, 1.0), **both)
+    fleet = placement(*names, "main", main=Wanted("main", 2, 1.0), **both)
     fleet.joined("w1", 1)
     fleet.reported("w1", report(main=cost(0.9), **dict.fromkeys(names, cost(0.8))), 0)
     assert {each.query for each in without_aims(fleet.control(100))} == {*names}
@@ -327,9 +327,9 @@ def test_two_that_were_stopped_come_back_to_two_workers() -> None:
     assert {each.worker for each in fleet.place_all(104)} == {"w1", "w2"}
 
 
-def crowded() -> Board:
+def crowded() -> Placement:
     """A query behind a source, and a more important one beside it, on one core."""
-    fleet = board(
+    fleet = placement(
         "source",
         "sink",
         "main",
@@ -421,7 +421,7 @@ def test_a_source_that_is_on_the_way_is_no_reason_to_fail() -> None:
 
 
 def test_a_source_leaves_enough_for_a_reader_that_is_on_the_way() -> None:
-    fleet = board(
+    fleet = placement(
         "source",
         "low",
         "high",
@@ -438,7 +438,7 @@ def test_a_source_leaves_enough_for_a_reader_that_is_on_the_way() -> None:
 
 
 def test_a_query_that_is_taken_away_and_added_again_runs() -> None:
-    fleet = board("a")
+    fleet = placement("a")
     fleet.joined("w1", 4)
     fleet.place_all(0)
     fleet.reported("w1", report(a=cost(0.1)), 1)
