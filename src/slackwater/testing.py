@@ -252,7 +252,7 @@ def begins_exactly(name: str) -> None:
 
 
 def keeps_more_for_a_smaller_error(name: str) -> None:
-    """Never keep fewer rows or wait less when less room is left for an error."""
+    """Keep no fewer rows and wait no less when less room is left for an error."""
     sampler = sampling.load(name)
     loose, strict = (
         sampler.plan(monitor_of(0.24, room, 5), Promise(), GRID).cell for room in (2.0, 0.05)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 
 def replace_text(path: Path, text: str) -> None:
-    """At once, so that no reader sees half of it, and a crash leaves the old or the new one.
+    """Replace a file at once.
+
+    No reader sees half of it, and a crash leaves the old or the new one.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

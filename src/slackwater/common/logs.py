@@ -35,7 +35,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(usual: logging.Handler) -> None:
-    """Warnings and worse go to ``usual``, or to standard error as JSON where that is wanted."""
+    """Send warnings and worse to ``usual``, or as JSON to standard error where that is wanted."""
     handler = usual
     if os.environ.get(VARIABLE) == "json":
         handler = logging.StreamHandler()

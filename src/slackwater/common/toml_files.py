@@ -42,7 +42,9 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _keys_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
-    """The keys of the section at a place; names that users choose lead nowhere by themselves.
+    """Return the keys of the section at a place.
+
+    Names that users choose lead nowhere by themselves.
 
     >>> class Query(BaseModel):
     ...     priority: float = 1.0
@@ -58,7 +60,7 @@ def _keys_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[st
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Those that a type is made of."""
+    """Yield the models that a type is made of."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

@@ -47,7 +47,7 @@ class Controller:
         self.decisions: deque[Decision] = deque(maxlen=remember)
 
     def cycle(self) -> Schedule:
-        """One turn of the loop."""
+        """Run one turn of the loop."""
         snapshot = self.driver.collect(self.clock.now())
         schedule = self.policy.decide(snapshot)
         if not self.dry_run:

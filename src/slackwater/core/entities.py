@@ -42,7 +42,7 @@ class Reading:
     metrics: Mapping[str, Values] = field(default_factory=dict)  # by the metric's name
 
     def upstream(self) -> dict[str, tuple[str, ...]]:
-        """For each operator the names of those that it reads from."""
+        """Return for each operator the names of those that it reads from."""
         found: dict[str, list[str]] = {operator.name: [] for operator in self.operators}
         for operator in self.operators:
             for name in operator.downstream:

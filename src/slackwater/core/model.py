@@ -25,7 +25,7 @@ class QuerySpec:
     target_s: float | None = None  # latency of its results that is wanted; for those who watch
 
     def kept_open_until_s(self, now_s: float) -> float:
-        """When a batch may begin: now, or once the windows that have just ended may close.
+        """Return when a batch may begin: now, or once the windows that have just ended may close.
 
         >>> from slackwater.core.windows import Window
         >>> window = Window("tumbling", size_s=3.0, slide_s=3.0)
@@ -109,7 +109,7 @@ class QueryState:
         return self.spec.name
 
     def waited_s(self, now_s: float) -> float:
-        """How long it has been at the gate; 0 when it is not there."""
+        """Return how long it has been at the gate; 0 when it is not there."""
         return max(0.0, now_s - self.since_s) if self.phase == "waiting" else 0.0
 
 

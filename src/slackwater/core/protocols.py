@@ -23,7 +23,7 @@ class EngineDriver(Protocol):
     """An engine as the controller sees it: something to look at and to wait for."""
 
     def collect(self, now_s: float) -> Snapshot:
-        """Every query with its phase and metrics."""
+        """Return every query with its phase and metrics."""
 
     def wait(self, until_s: float) -> None:
         """Return when something changed or at ``until_s``, whichever is first."""
@@ -33,7 +33,7 @@ class Policy(Protocol):
     """Turns a snapshot into a schedule. Never acts, never sees an engine."""
 
     def decide(self, snapshot: Snapshot) -> Schedule:
-        """Whom to admit now, in order, and when to be asked again."""
+        """Decide whom to admit now, in order, and when to be asked again."""
 
 
 class Enforcer(Protocol):
@@ -53,7 +53,7 @@ class OutsideDriver(Protocol):
     provides: frozenset[str]  # names of the metrics that its readings can hold
 
     def read(self, now_s: float) -> Reading:
-        """Operators with their threads on this machine, and metrics.
+        """Return operators with their threads on this machine, and metrics.
 
         Raises :class:`~slackwater.core.errors.EngineError` when the engine does not answer or
         answers nonsense; it is asked again in the next period.

@@ -8,7 +8,7 @@ SLOTS_PER_CORE = 1.5
 
 
 def default_slots(cores: float) -> int:
-    """C for so many cores.
+    """Return how many micro-batches run at once on so many cores.
 
     >>> default_slots(2), default_slots(3)
     (3, 5)

@@ -30,7 +30,7 @@ class Window:
     inputs: tuple[int, ...] = ()  # which of the query's inputs feed it, by position; (): all
 
     def next_end(self, event_time_s: float) -> float:
-        """The first window end strictly after ``event_time_s``."""
+        """Return the first window end strictly after ``event_time_s``."""
         if math.isinf(self.size_s):
             return math.inf
         phase = self.offset_s + self.size_s

@@ -156,7 +156,7 @@ class Applier:
                 self._leave_group(self.groups, setting)
 
     def _leave_group(self, groups: Groups, setting: GroupShare | GroupQuota) -> None:
-        """Another policy may need the group for something else."""
+        """Leave a group; another policy may need it for something else."""
         group = setting.group
         if all(getattr(each, "group", None) != group for each in self._set.values()):
             if groups.remove(groups.path(group)):
@@ -169,7 +169,7 @@ class Applier:
                 groups.set_quota(group, None)
 
     def _leave(self, pids: set[int]) -> None:
-        """Processes of which nothing is set any more: also what was born meanwhile goes back."""
+        """Leave processes of which nothing is set any more, with what was born meanwhile."""
         left = pids - {thread.pid for _, thread in self._set if isinstance(thread, Thread)}
         mine = [each for each in self.journal.entries.values() if each.get("pid") in left]
         wholes = [each for each in mine if each["kind"] in ("process", "place", "home")]
@@ -214,12 +214,15 @@ class Applier:
 
 
 def _rank(entry: Entry) -> int:
-    """When it is put back; what another version has written comes last."""
+    """Rank an entry by when it is put back; what another version has written comes last."""
     return _KINDS.index(entry["kind"]) if entry["kind"] in _KINDS else len(_KINDS)
 
 
 def _schedule(thread: Thread, policy: int, priority: int) -> None:
-    """Without CAP_SYS_NICE the flag that keeps children out of it cannot be taken away again."""
+    """Set a scheduler.
+
+    Without CAP_SYS_NICE the flag that keeps children out of it cannot be taken away again.
+    """
     try:
         os.sched_setscheduler(thread.tid, policy, os.sched_param(priority))
     except PermissionError:

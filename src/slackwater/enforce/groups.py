@@ -43,7 +43,7 @@ class Groups(ABC):
         return self.root / group if group else self.root
 
     def holds(self, place: str) -> bool:
-        """Whether a place is ours or below ours."""
+        """Tell whether a place is ours or below ours."""
         return (self.mount / place.lstrip("/")).is_relative_to(self.root)
 
     @abstractmethod
@@ -52,11 +52,11 @@ class Groups(ABC):
 
     @abstractmethod
     def set_shares(self, group: str, shares: int) -> None:
-        """Weight against sisters, in shares of version 1."""
+        """Set the weight against sisters, in shares of version 1."""
 
     @abstractmethod
     def set_quota(self, group: str, cpus: float | None) -> None:
-        """CPUs at most."""
+        """Set how many CPUs it may use at most."""
 
     @abstractmethod
     def nest(self, pid: int) -> None:
@@ -71,10 +71,10 @@ class Groups(ABC):
 
     @abstractmethod
     def place_of(self, thread: Thread) -> str | None:
-        """The thread's group, from the mount on; ``None`` when it has gone."""
+        """Return the thread's group, from the mount on; ``None`` when it has gone."""
 
     def put_back(self, thread: Thread, place: str) -> None:
-        """Into the group it came from, or where that has gone into the one above it."""
+        """Put a thread into the group it came from; where that has gone, into the one above."""
         folder = self.mount / place.lstrip("/")
         while not folder.is_dir() and folder != self.mount:
             folder = folder.parent
@@ -106,7 +106,7 @@ class Groups(ABC):
         return True
 
     def _lift(self, tid: int, folder: Path) -> None:
-        """A thread into the group above."""
+        """Lift a thread into the group above."""
         self.put(tid, folder.parent)
 
 
@@ -169,14 +169,14 @@ class GroupsV2(Groups):
             _write(self.root / "cgroup.procs", str(pid))
 
     def put_back(self, thread: Thread, place: str) -> None:
-        """A process leaves its domain as a whole; its other threads follow it."""
+        """Put back a process as a whole: it leaves its domain, and its other threads follow it."""
         folder = self.mount / place.lstrip("/")
         while not folder.is_dir() and folder != self.mount:
             folder = folder.parent
         _write(folder / "cgroup.procs", str(thread.pid))
 
     def _lift(self, tid: int, folder: Path) -> None:
-        """Out of ours only a whole process goes, because it leaves its domain."""
+        """Lift a thread; out of ours only a whole process goes, because it leaves its domain."""
         if folder == self.root:
             _write(folder.parent / "cgroup.procs", str(tid))
         else:
@@ -187,7 +187,7 @@ class GroupsV2(Groups):
 
 
 def find_groups(name: str, base: str = "/", mounts: Path = Path("/proc/self/mounts")) -> Groups:
-    """The hierarchy that has the CPU controller; which version is told by what is mounted."""
+    """Find the hierarchy that has the CPU controller; its version is told by what is mounted."""
     for line in mounts.read_text().splitlines():
         _, folder, kind, options, *_ = line.split()
         if kind == "cgroup" and "cpu" in options.split(","):

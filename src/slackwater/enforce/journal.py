@@ -60,11 +60,11 @@ class Journal:
             self.entries[key] = entry
 
     def entry_of(self, kind: str, thread: Thread) -> Entry | None:
-        """What it remembers of a thread."""
+        """Return what it remembers of a thread."""
         return self.entries.get(key_of(thread_entry(kind, thread)))
 
     def forget(self, entry: Entry) -> None:
-        """It has been put back, or what it speaks of has gone."""
+        """Forget what has been put back, or has gone."""
         if self.entries.pop(key_of(entry), None) is not None:
             self._write({"forget": key_of(entry)})
             if self._lines > 2 * len(self.entries) + ROOM:
@@ -99,18 +99,18 @@ class Journal:
 
 
 def key_of(entry: Entry) -> str:
-    """What an entry speaks of."""
+    """Return what an entry speaks of."""
     if entry["kind"] == "group":
         return f"group {entry['path']}"
     return f"{entry['kind']} {entry['pid']} {entry['tid']} {entry['started']}"
 
 
 def thread_entry(kind: str, thread: Thread, **values: Any) -> Entry:
-    """An entry about a thread (of a process: its main one)."""
+    """Make an entry about a thread (of a process: its main one)."""
     return {"kind": kind, **thread._asdict(), **values}
 
 
 def thread_of(entry: Entry) -> Thread | None:
-    """The thread of an entry, if it still is the same one."""
+    """Return the thread of an entry, if it still is the same one."""
     thread = Thread(entry["pid"], entry["tid"], entry["started"])
     return thread if find_thread(thread.pid, thread.tid) == thread else None

@@ -33,7 +33,7 @@ def min_max(priorities: Mapping[Key, float], worst: float, best: float) -> dict[
 
 
 def logarithmic(priorities: Mapping[Key, float], worst: float, best: float) -> dict[Key, float]:
-    """Min-max of the logarithms, for priorities that span decades.
+    """Scale the logarithms to the range, for priorities that span decades.
 
     >>> logarithmic({"a": 1, "b": 16, "c": 256}, 0, 2)
     {'a': 0.0, 'b': 1.0, 'c': 2.0}
@@ -42,7 +42,7 @@ def logarithmic(priorities: Mapping[Key, float], worst: float, best: float) -> d
 
 
 def logs(priorities: Mapping[Key, float]) -> dict[Key, float]:
-    """Natural logarithms; what is not above zero counts as the largest ÷ ``SPAN``.
+    """Return natural logarithms; what is not above zero counts as the largest ÷ ``SPAN``.
 
     >>> logs({"empty": 0.0, "full": 1.0})["empty"] == -log(SPAN)
     True
@@ -55,7 +55,7 @@ def logs(priorities: Mapping[Key, float]) -> dict[Key, float]:
 
 
 def nice_by_ratio(priorities: Mapping[Key, float], worst: int, best: int) -> dict[Key, float]:
-    """Nice values under which CPU time is split in the ratio of the priorities.
+    """Return nice values under which CPU time is split in the ratio of the priorities.
 
     ``n = best + (log p_max − log p) / log 1.25``; squeezed where that does not fit the range.
 
@@ -75,7 +75,7 @@ def nice_by_ratio(priorities: Mapping[Key, float], worst: int, best: int) -> dic
 def normalise(
     priorities: Mapping[Key, float], scale: Scale, worst: float, best: float
 ) -> dict[Key, float]:
-    """By the scale of the policy; a ratio is kept as far as the range goes.
+    """Normalise by the scale of the policy; a ratio is kept as far as the range goes.
 
     >>> normalise({"a": 3.0, "b": 1.0}, "ratio", 2, 900)
     {'a': 900.0, 'b': 300.0}

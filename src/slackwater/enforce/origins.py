@@ -28,7 +28,7 @@ class Origins:
         self._journal = journal
 
     def note_nice(self, thread: Thread) -> None:
-        """Before the nice value of a thread is changed for the first time."""
+        """Note the nice value of a thread before it is changed for the first time."""
         if self._journal.entry_of("nice", thread) is not None:
             return
         main = _main_of(thread.pid)
@@ -38,7 +38,7 @@ class Origins:
         self._journal.record(thread_entry("nice", thread, value=value))
 
     def note_places(self, groups: Groups, pid: int) -> Thread:
-        """Before a process is nested: where its threads are, and where it belongs as a whole."""
+        """Note where a process's threads are, and where it belongs, before it is nested."""
         main = _main_of(pid)
         for thread in threads_of(pid):
             place = groups.place_of(thread)
@@ -64,7 +64,7 @@ class Origins:
         return entry
 
     def _parent_entry(self, kind: str, main: Thread) -> Entry | None:
-        """Of the nearest process above it that has one."""
+        """Return the entry of the nearest process above it that has one."""
         stat = read_stat(main.pid)
         while stat is not None and stat.parent > 1:
             above = find_thread(stat.parent)
@@ -76,7 +76,7 @@ class Origins:
 
 
 def undo_inherited(main: Thread, entry: Entry) -> None:
-    """Threads that were born since, in the process or in those below it, get what it had."""
+    """Give threads that were born since, in the process or below it, what it had."""
     for thread in _below(main):
         if thread.started >= entry["since"]:
             try:
@@ -87,7 +87,7 @@ def undo_inherited(main: Thread, entry: Entry) -> None:
 
 
 def go_home(groups: Groups, main: Thread, entry: Entry) -> None:
-    """Threads of the process, and of those below it, that are still in groups of ours leave."""
+    """Let threads of the process, and below it, that are in groups of ours leave them."""
     for thread in _below(main):
         place = groups.place_of(thread)
         if place is not None and groups.holds(place):

@@ -14,13 +14,13 @@ _HOW = (
 
 
 def has_cap_sys_nice() -> bool:
-    """Whether this process may change priorities of any thread, in both directions."""
+    """Tell whether this process may change priorities of any thread, in both directions."""
     match = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text(), re.MULTILINE)
     return bool(match and int(match.group(1), 16) >> CAP_SYS_NICE & 1)
 
 
 def lacking_nice(pid: int) -> str | None:
-    """Why nice values of a process may not be used; ``None`` if they may.
+    """Say why nice values of a process may not be used; ``None`` if they may.
 
     A value that was raised must be lowered again at the end, and that is what takes the right.
     """
@@ -35,7 +35,7 @@ def lacking_nice(pid: int) -> str | None:
 
 
 def lacking_real_time(pid: int) -> str | None:
-    """Why threads of a process may not be made real-time; ``None`` if they may."""
+    """Say why threads of a process may not be made real-time; ``None`` if they may."""
     if has_cap_sys_nice():
         return None
     if _owner(pid) != os.getuid():
@@ -47,7 +47,7 @@ def lacking_real_time(pid: int) -> str | None:
 
 
 def autogroup_warning(pids: Iterable[int]) -> str | None:
-    """Nice counts only inside a login session's autogroup: a warning if that matters here."""
+    """Warn where nice counts only inside a login session's autogroup, if that matters here."""
     try:
         if AUTOGROUP.read_text().strip() != "1":
             return None

@@ -53,7 +53,7 @@ Setting = Nice | Scheduling | GroupShare | GroupQuota | Member
 
 
 def describe(setting: Setting) -> str:
-    """One line for people.
+    """Describe a setting in one line for people.
 
     >>> describe(Nice(Thread(10, 12, 0), -5))
     'thread 12 of process 10: nice -5'

@@ -8,7 +8,7 @@ Rule = Callable[[Values, Iterable[Operator]], dict[str, float]]
 
 
 def highest_of_fused(logical: Values, operators: Iterable[Operator]) -> dict[str, float]:
-    """The physical operator of several logical ones gets the highest of their priorities.
+    """Give the physical operator of several logical ones the highest of their priorities.
 
     Copies of one logical operator all get its priority. What nobody gave a priority to has none.
 
@@ -21,7 +21,7 @@ def highest_of_fused(logical: Values, operators: Iterable[Operator]) -> dict[str
 
 
 def mean_of_fused(logical: Values, operators: Iterable[Operator]) -> dict[str, float]:
-    """As above with the mean: for policies in which many small needs are no large one.
+    """Give it their mean: for policies in which many small needs are no large one.
 
     >>> mean_of_fused({"parse": 1, "filter": 5}, [Operator("p1", "q", logical=("parse", "filter"))])
     {'p1': 3.0}

@@ -19,12 +19,12 @@ class Metric(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
 
     def compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
-        """The values of all operators that can be told."""
+        """Return the values of all operators that can be told."""
         return self._compute(inputs, reading)
 
     @abstractmethod
     def _compute(self, inputs: Mapping[str, Values], reading: Reading) -> Values:
-        """``inputs`` holds what ``needs`` names."""
+        """Compute from ``inputs``, which holds what ``needs`` names."""
 
 
 class MetricProvider:
@@ -72,7 +72,7 @@ class MetricProvider:
                 raise UsageError(self._complaint(name, missing))
 
     def update(self, reading: Reading) -> dict[str, Values]:
-        """All wanted metrics of one reading; each is computed once."""
+        """Compute all wanted metrics of one reading, each once."""
         cache: dict[str, Values] = {}
         return {name: self._value(name, reading, cache) for name in self.wanted}
 

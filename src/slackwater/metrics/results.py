@@ -37,7 +37,7 @@ class ResultObserver:
     def update(
         self, deadlines: Deadlines, metrics: QueryMetrics, done_s: float
     ) -> list[WindowResult]:
-        """What a batch that was complete at ``done_s`` has completed."""
+        """Return what a batch that was complete at ``done_s`` has completed."""
         final_s = metrics.watermark_s
         if deadlines.output_mode != "append":
             final_s = metrics.next_watermark_s or final_s

@@ -123,7 +123,7 @@ class HeadWait(Metric):
         return found
 
     def _came_s(self, name: str, arrived: float, taken: float, now_s: float) -> float:
-        """When the tuple after ``taken`` came; now if it has not."""
+        """Return when the tuple after ``taken`` came; now if it has not."""
         seen = self._seen[name]
         if seen and arrived < seen[0][1]:  # started anew
             seen.clear()
@@ -276,7 +276,7 @@ class OutputRate(Metric):
 
 
 def standard_metrics() -> list[Metric]:
-    """One of each, with a memory of its own; the preferred way to a metric first."""
+    """Make one of each, with a memory of its own; the preferred way to a metric comes first."""
     return [
         InputRate(),
         BusyShare(),
@@ -296,7 +296,7 @@ def standard_metrics() -> list[Metric]:
 
 
 def _copies(names: Iterable[str], vertices: Mapping[str, str]) -> Iterable[list[str]]:
-    """Those of one operator together.
+    """Group the copies of one operator.
 
     >>> list(_copies(["a0", "b", "a1"], {"a0": "a", "a1": "a", "b": ""}))
     [['a0', 'a1'], ['b']]
@@ -309,7 +309,7 @@ def _copies(names: Iterable[str], vertices: Mapping[str, str]) -> Iterable[list[
 
 
 def _shares(copies: list[str], taken: Values) -> dict[str, float]:
-    """Of each copy in what all of them have taken in; even while that is nothing.
+    """Return the share of each copy in what all have taken in; equal while that is nothing.
 
     >>> _shares(["a", "b"], {"a": 30, "b": 10}), _shares(["a", "b"], {})
     ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
@@ -327,6 +327,6 @@ def _ratio(above: float, below: float) -> float | None:
 def _together(
     first: Values, second: Values, combine: Callable[[float, float], float | None]
 ) -> dict[str, float]:
-    """Of all operators that have both, what is made of them; ``None`` is left out."""
+    """Combine two figures of all operators that have both; ``None`` is left out."""
     pairs = {name: combine(first[name], second[name]) for name in first if name in second}
     return {name: value for name, value in pairs.items() if value is not None}

@@ -29,18 +29,18 @@ class DueQueries(Protocol):
     def write(self, place: int, entry: Entry) -> None: ...
 
     def next_s(self, after_s: float = -math.inf) -> float:
-        """The first of all times after this one."""
+        """Return the first of all times after this one."""
 
     def overdue(self, now_s: float) -> list[int]: ...
 
     def due(self, now_s: float) -> list[int]:
-        """Those whose batch would find something, without the overdue.
+        """Return those whose batch would find something, without the overdue.
 
         In order: by rank, then the important, then the urgent, then those that waited longest.
         """
 
     def to_drain(self, now_s: float) -> list[int]:
-        """Those that could read early and are neither due nor overdue."""
+        """Return those that could read early and are neither due nor overdue."""
 
     def first_due_s(self, rank: int) -> float: ...
 
@@ -132,7 +132,7 @@ class VectorDueQueries(DueQueries):
         return float(column.min(where=self._used[_RANK] == rank, initial=math.inf))
 
     def by_slack(self, slacks: NDArray[np.float64], now_s: float) -> list[int]:
-        """All that wait, in the order of slacks of this moment (by place), without the overdue.
+        """Return all that wait by the slacks of this moment (by place), without the overdue.
 
         Where costs grow while a query waits and starting early costs nothing.
         """

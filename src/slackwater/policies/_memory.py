@@ -38,7 +38,7 @@ class Pressure:
         self._again_s = 0.0  # no new attempt before
 
     def update(self, now_s: float, memory: Memory | None) -> bool:
-        """Whether memory counts now."""
+        """Take a look at memory and tell whether it counts now."""
         if memory is None:
             return False
         used = memory.used_bytes
@@ -58,7 +58,7 @@ class Pressure:
 
 
 def operators_now(metrics: QueryMetrics, now_s: float) -> Sequence[OperatorMetrics]:
-    """With what has come to the first since it was told."""
+    """Return the operators, the first with what has come to it since it was told."""
     if not metrics.operators or metrics.batch_start_s is None:
         return metrics.operators
     first, *others = metrics.operators
@@ -67,8 +67,9 @@ def operators_now(metrics: QueryMetrics, now_s: float) -> Sequence[OperatorMetri
 
 
 def best_operators(operators: Sequence[OperatorMetrics], budget_s: float) -> tuple[float, int]:
-    """How many events fewer there can be in queues after so much work, and how many operators
-    to run for that, from the source on (eq. 9).
+    """Return how many events fewer can be in queues after so much work (eq. 9).
+
+    And how many operators to run for that, from the source on.
 
     >>> whole = OperatorMetrics(0.0, 0.01, cost_s=8e-6)
     >>> best_operators((OperatorMetrics(9e5, 1 / 3, cost_s=2e-6), whole), budget_s=0.12)
@@ -88,7 +89,7 @@ def best_operators(operators: Sequence[OperatorMetrics], budget_s: float) -> tup
 
 
 def freed_rows(query: QueryState, emits: bool) -> float:
-    """Rows fewer in memory after one batch, p = sz × (1 − S); negative where there will be more.
+    """Return rows fewer in memory after one batch, p = sz × (1 − S); negative: more.
 
     A batch that emits lets go of the state of its windows. One that reads from a source adds what
     the query keeps of it; one that takes events from a queue in memory frees the rest.
@@ -103,7 +104,7 @@ def freed_rows(query: QueryState, emits: bool) -> float:
 
 
 def row_bytes(metrics: QueryMetrics) -> float:
-    """What one more input row takes in memory, at most."""
+    """Return what one more input row takes in memory, at most."""
     if not metrics.rows or metrics.state_bytes is None or metrics.state_rows is None:
         return ROW_BYTES
     return max(ROW_BYTES, metrics.state_bytes / max(1, metrics.state_rows))
@@ -112,7 +113,7 @@ def row_bytes(metrics: QueryMetrics) -> float:
 def rows_that_fit(
     metrics: QueryMetrics, memory: Memory | None, bound: float, slots: int, period_s: float
 ) -> int:
-    """How many rows a batch may read so that all slots together stay within the bound.
+    """Return how many rows a batch may read so that all slots together stay within the bound.
 
     Never fewer than arrive between two sweeps, and half as many again: limits shall cut a backlog
     to pieces, not make one.

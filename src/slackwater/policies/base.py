@@ -57,31 +57,31 @@ class Policy(ABC):
         return Schedule(tuple(chosen), next_overdue_s if math.isfinite(next_overdue_s) else None)
 
     def outlook(self, now_s: float) -> dict[str, Figures]:
-        """What it expects of each query, for those who watch; nothing where it does not look."""
+        """Return what it expects of each query, for those who watch."""
         return {}
 
     def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
-        """Those that have waited for too long, and when the first of the others will have."""
+        """Return those that waited for too long, and when the first of the others will have."""
         times_s = [overdue_s(query) for query in snapshot.waiting]
         pairs = zip(snapshot.waiting, times_s, strict=True)
         overdue = [query for query, at_s in pairs if at_s <= snapshot.now_s]
         return overdue, min((at_s for at_s in times_s if at_s > snapshot.now_s), default=math.inf)
 
     def _overdue(self, query: QueryState, snapshot: Snapshot) -> Admission:
-        """The admission of a query that has waited for too long."""
+        """Admit a query that has waited for too long."""
         waited_s = query.waited_s(snapshot.now_s)
         return Admission(query.name, f"waited {waited_s:.1f} s, close to its maximum")
 
     def priorities(
         self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
     ) -> Priorities:
-        """How important each operator is, for engines that are steered through the kernel."""
+        """Return how important operators are, for engines steered through the kernel."""
         return Priorities(self._weigh(operators, metrics, now_s), self.scale)
 
     def _weigh(
         self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
     ) -> Values:
-        """By the order in which the operators' queries would be admitted, all of them waiting.
+        """Weigh operators by the order in which their queries, all waiting, would be admitted.
 
         Policies that go by a figure of operators say so themselves.
         """
@@ -100,16 +100,16 @@ class Policy(ABC):
 
     @abstractmethod
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
-        """Those to admit, most urgent first. May leave some out: they are asked about again."""
+        """Rank those to admit, most urgent first; who is left out is asked about again."""
 
 
 def overdue_s(query: QueryState) -> float:
-    """When a query that waits is served before all others."""
+    """Return when a query that waits is served before all others."""
     return query.since_s + OVERDUE_SHARE * query.spec.max_wait_s
 
 
 def unknown_first(operators: Sequence[Operator], values: Values) -> dict[str, float]:
-    """A figure of each operator; who has none yet counts as the first, to become known.
+    """Return a figure of each operator; who has none yet counts as the first, to become known.
 
     Whoever has only just begun would otherwise be held back, and so stay unknown. A source has no
     queue: what it would add can wait outside.

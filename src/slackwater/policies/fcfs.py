@@ -22,5 +22,5 @@ class Fcfs(Policy):
     def _weigh(
         self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
     ) -> Values:
-        """The age of the oldest tuple before each operator."""
+        """Weigh each operator by the age of the oldest tuple before it."""
         return unknown_first(operators, metrics["head-age"])

@@ -37,7 +37,7 @@ class HighestRate(Policy):
     def _weigh(
         self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
     ) -> Values:
-        """Results per second of work; who is not known yet comes first, to become known.
+        """Weigh by results per second of work; who is not known yet comes first, to become known.
 
         A source has no input to go by and comes last: what it would add can wait outside.
         """
@@ -47,7 +47,7 @@ class HighestRate(Policy):
 
 
 def output_rate(query: QueryState, now_s: float) -> float | None:
-    """Rows out per second of work if a batch ran now; ``None`` where a metric is missing.
+    """Return rows out per second of work if a batch ran now; ``None`` where a metric is missing.
 
     >>> from slackwater.core import QueryMetrics, QuerySpec
     >>> metrics = QueryMetrics(

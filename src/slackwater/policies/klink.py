@@ -146,7 +146,10 @@ class Klink(Policy):
             self._short_of_memory = self._pressure.update(snapshot.now_s, snapshot.memory)
 
     def _begin_anew(self, queries: Sequence[QueryState], due_queries: DueQueries) -> None:
-        """Some went, their order is another, or few have become many: everyone's place is new."""
+        """Begin anew: some went, their order is another, or few have become many.
+
+        Everyone's place is new then.
+        """
         known = {q.name: self._known[q.name] for q in queries if q.name in self._known}
         self._known, self._due_queries, self._table = known, due_queries, SlackTable()
         for one in known.values():
@@ -217,7 +220,7 @@ class Klink(Policy):
             known.drain_s = _drain_s(known, query)
 
     def _due_s(self, known: _Known, query: QueryState) -> float:
-        """From when on a sweep finds something."""
+        """Return from when on a sweep finds something."""
         if self._interruptible:
             return known.expected_s  # one that comes too early wastes nothing
         last_try_s = known.epochs.last_read_s
@@ -248,7 +251,7 @@ class Klink(Policy):
         )
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
-        """Works on vectors: of ten thousand queries that wait only a few are looked at."""
+        """Rank with vectors: of ten thousand queries that wait only a few are looked at."""
         if self._short_of_memory and snapshot.cycle_s is not None:
             yield from self._freeing(snapshot, snapshot.cycle_s)
             return
@@ -263,14 +266,14 @@ class Klink(Policy):
                 return  # one at a time: two drains could hold up a sweep together
 
     def _ready(self, now_s: float) -> list[int]:
-        """Those that can go now, in the order in which they should."""
+        """Return those that can go now, in the order in which they should."""
         if isinstance(self._due_queries, VectorDueQueries) and self._interruptible:
             return self._due_queries.by_slack(self._table.slacks(now_s), now_s)
         ready = self._due_queries.due(now_s)
         return sorted(ready, key=self._freed, reverse=True) if self._short_of_memory else ready
 
     def _freeing(self, snapshot: Snapshot, cycle_s: float) -> Iterable[Admission]:
-        """Where operators can be run apart: those that let most events go within a cycle."""
+        """Admit operators, where they can run apart, that let most events go within a cycle."""
         found = []
         for place in self._ready(snapshot.now_s):  # ties stay in the order of slack
             query = snapshot.queries[place]
@@ -285,13 +288,13 @@ class Klink(Policy):
         return _memory.freed_rows(query, self._known[query.name].rank == EMIT)
 
     def _slack_s(self, known: _Known) -> float:
-        """A sweep that is due counts as arrived when it was expected: age tells."""
+        """Return the slack; a sweep that is due counts as arrived when it was expected."""
         if known.rank == SWEEP and known.due_s > self._now_s:
             return expected_slack(self._now_s, known.epochs.base_s, known.first, known.cost_s)
         return known.urgency_s - self._now_s
 
     def _drained_s(self, query: QueryState, now_s: float) -> float:
-        """When a drain that begins now would end; it must hold up no sweep, nor its own."""
+        """Return when a drain that begins now would end; it must hold up no sweep, nor its own."""
         rows_s = _waiting_rows(query, now_s) * (query.metrics.batch_per_row_s or 0.0)
         return now_s + self._known[query.name].fixed_s + 2 * rows_s
 
@@ -312,8 +315,11 @@ class Klink(Policy):
         return Admission(query.name, reason, limit, figures)
 
     def _row_limit(self, query: QueryState, snapshot: Snapshot) -> int | None:
-        """An emit needs no input, unless it comes so late that it can sweep the next window too.
-        Others are limited only where they would take more memory than there is."""
+        """Limit the rows of a batch.
+
+        An emit needs no input, unless it comes so late that it can sweep the next window too.
+        Others are limited only where they would take more memory than there is.
+        """
         known = self._known[query.name]
         late = known.epochs.following_s <= snapshot.now_s
         if known.epochs.stage == "emit" and not known.fruitless and not late:
@@ -350,14 +356,14 @@ class Klink(Policy):
 
 
 def _again_s(known: _Known, query: QueryState) -> float:
-    """When to try again; a query that finds nothing to do is asked less and less often."""
+    """Return when to try again; who finds nothing to do is asked less and less often."""
     if not known.fruitless:
         return 0.0
     return (query.admitted_s or 0.0) + RETRY_S * 2.0 ** min(known.fruitless, 4)
 
 
 def _cost_s(known: _Known, query: QueryState) -> float:
-    """Of all batches that its next result still needs, here and downstream."""
+    """Return the cost of all batches that its next result still needs, here and downstream."""
     metrics = query.metrics
     emit_s = (metrics.batch_empty_s or known.fixed_s) + metrics.beyond.fixed_s
     if known.epochs.stage == "emit":  # what is in memory comes before its watermark
@@ -369,7 +375,10 @@ def _cost_s(known: _Known, query: QueryState) -> float:
 
 
 def _drain_s(known: _Known, query: QueryState) -> float:
-    """When enough rows wait that reading them early shortens the sweep, if that is before it."""
+    """Return when enough rows wait that reading them early shortens the sweep.
+
+    Infinite if that is not before it.
+    """
     metrics = query.metrics
     if known.epochs.stage != "sweep" or not metrics.batch_per_row_s:
         return math.inf
@@ -384,7 +393,7 @@ def _drain_s(known: _Known, query: QueryState) -> float:
 
 
 def _waiting_rows(query: QueryState, now_s: float) -> float:
-    """Arrived and not read: what the last batch left, and what has come since."""
+    """Return rows arrived and not read: what the last batch left, and what has come since."""
     metrics = query.metrics
     since_s = now_s - metrics.batch_start_s if metrics.batch_start_s is not None else 0.0
     return (metrics.backlog_rows or 0.0) + max(0.0, since_s) * (metrics.arrival_rate or 0.0)

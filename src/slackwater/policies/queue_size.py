@@ -22,12 +22,12 @@ class QueueSize(Policy):
     def _weigh(
         self, operators: Sequence[Operator], metrics: Mapping[str, Values], now_s: float
     ) -> Values:
-        """Rows before each operator."""
+        """Weigh operators by the rows before them."""
         return unknown_first(operators, metrics["queue-size"])
 
 
 def rows_waiting(query: QueryState, now_s: float) -> float | None:
-    """Rows that the last batch left, plus those that should have arrived since it began.
+    """Return rows that the last batch left, plus those that should have arrived since it began.
 
     >>> from slackwater.core import QueryMetrics, QuerySpec
     >>> metrics = QueryMetrics(backlog_rows=20.0, arrival_rate=100.0)

@@ -73,7 +73,7 @@ class Streambox(Policy):
 
 
 def _deadline_s(query: QueryState, now_s: float) -> float:
-    """The first window end that the watermark has not passed; infinite without a deadline."""
+    """Return the first window end that the watermark has not passed; infinite: none."""
     if not query.spec.deadlines.has_deadline:
         return math.inf
     watermark_s = query.metrics.watermark_s

@@ -37,26 +37,26 @@ class SweepDelay(ABC):
 
     @abstractmethod
     def interval(self, confidence: float) -> tuple[float, float]:
-        """A range that holds the sweep delay with the given probability (eq. 7)."""
+        """Return a range that holds the sweep delay with the given probability (eq. 7)."""
 
     @abstractmethod
     def chance(self, elapsed_s: float) -> float:
-        """Probability that the sweep has arrived by then: ``P(w - base <= elapsed)``."""
+        """Return the probability that the sweep has arrived by then: ``P(w - base <= elapsed)``."""
 
     @abstractmethod
     def remaining(self, elapsed_s: float) -> float:
-        """Expected time until the sweep, given that it has not arrived: ``E[w - t | w > t]``."""
+        """Return the expected time until a sweep that has not arrived: ``E[w - t | w > t]``."""
 
     @abstractmethod
     def best_wait(self, waste_s: float) -> float:
-        """When to admit the sweep, in seconds after the base.
+        """Return when to admit the sweep, in seconds after the base.
 
         The smallest ``x >= 0`` with the least ``x + P(w - base > x) * waste_s``: waiting delays
         the result, and a micro-batch admitted too early wastes ``waste_s`` seconds.
         """
 
     def knots(self, count: int) -> tuple[Floats, Floats]:
-        """Ascending elapsed times, and ``E[w - base | w - base > elapsed]`` at each of them.
+        """Return ascending elapsed times, and ``E[w - base | w - base > elapsed]`` at each of them.
 
         Below the first the value must be the mean, from the last on it must grow with slope 1.
         """
@@ -82,7 +82,7 @@ class DelayStats:
 
     @classmethod
     def of_lag(cls, lag_s: float) -> "DelayStats":
-        """Of a source that shows no delays of events: the lag stands for one."""
+        """Make them for a source that shows no delays of events: the lag stands for one."""
         return cls(1, lag_s, lag_s * lag_s, lag_s)
 
     @property
@@ -122,13 +122,13 @@ class SweepEstimator(ABC):
             self._observe(delays)
 
     def close_epoch(self, sweep_delay_s: float | None = None) -> None:
-        """The sweep has arrived, so late after its base (None: nobody saw when)."""
+        """Take the delay of a sweep after its base; ``None``: nobody saw when it arrived."""
         known = sweep_delay_s is not None and math.isfinite(sweep_delay_s)
         self._close_epoch(sweep_delay_s if known else None)
 
     @abstractmethod
     def estimate(self) -> SweepDelay | None:
-        """The delay of the next sweep; None before anything is known."""
+        """Return the delay of the next sweep; ``None`` before anything is known."""
 
     @abstractmethod
     def _observe(self, delays: DelayStats) -> None:

@@ -107,7 +107,7 @@ class Calibrated(SweepEstimator):
 
 
 def _distance(few: Floats, ascending: Floats) -> float:
-    """Largest difference of two empirical distribution functions."""
+    """Return the largest difference of two empirical distribution functions."""
     few = np.sort(few)
     # It is reached at one of the few values, or just below it.
     at = np.searchsorted(few, few, side="right") / len(few)

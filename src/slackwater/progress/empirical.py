@@ -46,7 +46,7 @@ class EmpiricalDelay(SweepDelay):
 
     @classmethod
     def of(cls, values: ArrayLike, miss_scale: float = 1.0) -> "EmpiricalDelay":
-        """From values in any order."""
+        """Make it from values in any order."""
         return cls(np.sort(np.asarray(values, dtype=np.float64)), miss_scale)
 
     @cached_property
@@ -72,7 +72,7 @@ class EmpiricalDelay(SweepDelay):
         return self._intervals[confidence]
 
     def _interval(self, confidence: float) -> tuple[float, float]:
-        """The shortest range with enough of the sample, which may start at zero.
+        """Return the shortest range with enough of the sample, which may start at zero.
 
         With too few values for the confidence it starts at zero and ends in the tail.
         """
@@ -130,7 +130,7 @@ class EmpiricalDelay(SweepDelay):
         return exp(-beyond_s / self.tail_s) if self.tail_s > 0 else 0.0
 
     def _wait_in_tail(self, waste_s: float) -> list[float]:
-        """Where the tail's density has come down to 1 / waste, if that is in the tail."""
+        """Return where the tail's density has come down to 1 / waste, if that is in the tail."""
         weight_s = (len(self.sample) + 1) * self.tail_s
         if weight_s <= 0 or waste_s <= weight_s:
             return []
@@ -140,7 +140,7 @@ class EmpiricalDelay(SweepDelay):
 
 @lru_cache(maxsize=1024)
 def _ranks(size: int, count: int) -> NDArray[np.intp]:
-    """Ranks of knots: even, and denser towards the largest, which lie far apart.
+    """Return ranks of knots: even, and denser towards the largest, which lie far apart.
 
     >>> _ranks(400, 8).tolist()
     [0, 80, 160, 239, 319, 332, 398, 399]

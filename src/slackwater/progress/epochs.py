@@ -87,7 +87,7 @@ class QueryEpochs:
         self._advance(metrics)
 
     def _see_sweep(self, sweep: Sweep) -> None:
-        """A sweeping watermark was seen to arrive; no need to conclude it from lags.
+        """Take a sweeping watermark that was seen to arrive: no need to conclude it from lags.
 
         Nor would that do where rows come in bursts, from another query: their lag is never less
         than the time at which they were looked for.
@@ -104,7 +104,7 @@ class QueryEpochs:
         return self.following_end_s + self.watermark_delay_s + mean_s
 
     def ready_s(self, waste_s: float, last_try_s: float) -> float:
-        """From when on a sweep is worth its cost.
+        """Return from when on a sweep is worth its cost.
 
         ``waste_s`` is what a sweep that finds nothing costs, ``last_try_s`` when input was last
         looked at.
@@ -120,7 +120,7 @@ class QueryEpochs:
         return max(self.base_s + wait_s, last_try_s + pause_s)
 
     def _wait_s(self, waste_s: float) -> float:
-        """The best wait, worked out anew only when the waste has changed by a third."""
+        """Return the best wait, worked out anew only when the waste has changed by a third."""
         if self.arrival is None:
             return 0.0
         if self._best_wait is None or not 0.7 < waste_s / self._best_wait[0] < 1.4:
@@ -130,7 +130,10 @@ class QueryEpochs:
         return self._best_wait[1]
 
     def _observe(self, metrics: QueryMetrics, before: QueryMetrics) -> None:
-        """The lag of the frontier behind the batch's start has the sweep delay's distribution."""
+        """Learn the sweep delay from the frontier's lag behind the batch's start.
+
+        Both have the same distribution.
+        """
         start_s = metrics.batch_start_s
         unread = (metrics.backlog_rows or 0.0) - (metrics.buffered_rows or 0.0)
         self.behind = unread > _shallow(metrics)
@@ -183,7 +186,7 @@ class QueryEpochs:
         self.stage = "emit" if end_s <= coming_s else "sweep"
 
     def _coming_s(self, metrics: QueryMetrics) -> float | None:
-        """The watermark of the next batch: told by the engine, else from the newest event read.
+        """Return the next batch's watermark: told by the engine, else from the newest event read.
 
         Of several inputs the engine shows only the first one's events: then it is the watermark
         that the last batch ran with, which is a batch late.
@@ -202,5 +205,5 @@ class QueryEpochs:
 
 
 def _shallow(metrics: QueryMetrics) -> float:
-    """Rows that may be left over though nothing limited the batch: they came while it ran."""
+    """Return how many rows may be left over because they came while the batch ran."""
     return 2.0 * (metrics.batch_s or 0.0) * (metrics.arrival_rate or 0.0) + 10.0

@@ -13,7 +13,7 @@ from slackwater.core.windows import Deadlines, Window
 
 
 def outlook(metrics: QueryMetrics, emits: bool = False) -> Outlook:
-    """For the part before: what a result costs from here on.
+    """Return what a result costs from here on, for the part before.
 
     What waits here is not told: it is worked off while the part before works, so it is no cost of
     what is still there. Counted as one it would send most to where most waits already.
@@ -36,12 +36,12 @@ def outlook(metrics: QueryMetrics, emits: bool = False) -> Outlook:
 
 
 def row_cost_s(metrics: QueryMetrics) -> float:
-    """What a row costs, here and in all parts downstream."""
+    """Return what a row costs, here and in all parts downstream."""
     return (metrics.batch_per_row_s or 0.0) + metrics.beyond.per_row_s
 
 
 def deadlines_upstream(own: Deadlines, delay_s: float, windows: Sequence[Window]) -> Deadlines:
-    """Of a part that writes what another part windows.
+    """Return the deadlines of a part that writes what another part windows.
 
     It has done its share of a window once it has read past its end, whatever its output mode. The
     other part's watermark may be later than ours by another delay: then windows count as ending
@@ -87,7 +87,7 @@ class SweepsSeen:
     def take(
         self, frontiers: Iterable[tuple[float, float]], windows: Sequence[Window], delay_s: float
     ) -> list[Sweep]:
-        """Windows that were completed, in order; of several at once the last.
+        """Return windows that were completed, in order; of several at once the last.
 
         Parameters
         ----------
@@ -109,5 +109,5 @@ class SweepsSeen:
 
 
 def _last_end(window: Window, time_s: float) -> float:
-    """The last window end that is not after a time."""
+    """Return the last window end that is not after a time."""
     return window.next_end(time_s) - window.slide_s

@@ -15,7 +15,7 @@ _FAR = 200.0  # from here on the difference below loses more digits than the ser
 
 
 def mean_excess(z: ArrayLike) -> Floats:
-    """``E[Z - z | Z > z]`` of a standard normal Z: the inverse Mills ratio minus z.
+    """Return ``E[Z - z | Z > z]`` of a standard normal Z: the inverse Mills ratio minus z.
 
     The ratio of density and tail is taken from erfcx, which neither over- nor underflows where
     it matters; far out the difference cancels and its asymptotic series takes over.

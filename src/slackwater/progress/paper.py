@@ -78,7 +78,10 @@ class Paper(SweepEstimator):
         self._mean_squares += sign * mean * mean
 
     def _sum_again(self) -> None:
-        """Rounding errors of running sums would grow for ever; once in h epochs costs nothing."""
+        """Sum again, because rounding errors of running sums would grow for ever.
+
+        Once in h epochs it costs nothing.
+        """
         self._means = self._squares = self._mean_squares = 0.0
         for mean, square in self._epochs:
             self._add(mean, square, 1)

@@ -36,7 +36,7 @@ class RecentSample:
         return np.array(self._by_size)
 
     def newest(self, count: int) -> Floats:
-        """A copy of the last values, oldest of them first."""
+        """Return a copy of the last values, oldest of them first."""
         first = max(0, len(self._by_time) - count)
         return np.array(list(islice(self._by_time, first, None)))
 

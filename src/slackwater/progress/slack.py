@@ -12,7 +12,7 @@ _EMPTY, _NORMAL, _KNOTS, _ARRIVED = range(4)
 
 
 def expected_slack(now_s: float, base_s: float, delay: SweepDelay | None, cost_s: float) -> float:
-    """``E[w - t | w > t] - cost``; with nothing known the sweep is expected at its base.
+    """Return ``E[w - t | w > t] - cost``; a sweep of which nothing is known comes at its base.
 
     >>> expected_slack(10.0, 12.0, NormalDelay(0.5, 0.1), cost_s=1.0)
     1.5
@@ -29,7 +29,7 @@ def stepwise_slack(
     step_s: float,
     confidence: float = 1.0,
 ) -> float:
-    """The published sum over steps (eq. 8), with the condition and the deviation mended.
+    """Return the published sum over steps (eq. 8), with the condition and the deviation mended.
 
     It is slow and here to check the closed forms by. Every step counts with its end, so over the
     whole range (confidence 1) it lies above the expectation by less than a step. With a smaller
@@ -93,7 +93,7 @@ class SlackTable:
         return self._rows
 
     def put(self, row: int, base_s: float, delay: SweepDelay | None, cost_s: float) -> None:
-        """A sweep that has not arrived; without a delay it is expected at its base."""
+        """Put a sweep that has not arrived; without a delay it is expected at its base."""
         if delay is None or isinstance(delay, NormalDelay):
             self._set(row, _NORMAL, base_s, cost_s)
             self._delays.pop(row, None)
@@ -106,15 +106,15 @@ class SlackTable:
                 self._mean[row] = delay.mean_s
 
     def put_arrived(self, row: int, arrived_s: float, cost_s: float) -> None:
-        """A sweep that has arrived: the slack is minus the time it has waited, minus the cost."""
+        """Put a sweep that has arrived: its slack is minus the time it waited, minus the cost."""
         self._set(row, _ARRIVED, arrived_s, cost_s)
 
     def clear(self, row: int) -> None:
-        """Nothing is due in this row: its slack is infinite."""
+        """Clear a row: nothing is due in it, and its slack is infinite."""
         self._set(row, _EMPTY, 0.0, 0.0)
 
     def slacks(self, now_s: float, rows: NDArray[np.intp] | None = None) -> Floats:
-        """The slack of some rows, of all where none are named."""
+        """Return the slack of some rows, of all where none are named."""
         rows = np.arange(self._rows) if rows is None else rows
         slacks = np.full(len(rows), np.inf)
         kind = self._kind[rows]
@@ -130,7 +130,7 @@ class SlackTable:
         return slacks
 
     def least(self, now_s: float) -> int | None:
-        """The row with the least slack, None if nothing is due anywhere.
+        """Return the row with the least slack; ``None`` if nothing is due anywhere.
 
         The search starts from infinity; from zero, as published, it would never find a row that
         has slack left.
@@ -168,7 +168,7 @@ class SlackTable:
         self._kind[row], self._base[row], self._cost[row] = kind, base_s, cost_s
 
     def _reserve(self, rows: int) -> None:
-        """Room for so many rows; doubling, so that growing row by row stays cheap."""
+        """Make room for so many rows; doubling, so that growing row by row stays cheap."""
         room = len(self._kind)
         if rows > room:
             more = max(rows, 2 * room) - room

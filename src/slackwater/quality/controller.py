@@ -100,13 +100,13 @@ class QualityController:
         return tuple(self._stopped)
 
     def forget(self, query: str) -> None:
-        """It was started by hand, or has gone: it is no longer one that was stopped here."""
+        """Forget that a query was stopped here: it was started by hand, or has gone."""
         self._stopped.pop(query, None)
 
     def cycle(
         self, now_s: float, cluster: Cluster, layout: Layout, load: Load, settled: bool = True
     ) -> Decision:
-        """One turn: measurements in, decision out.
+        """Run one turn: measurements in, decision out.
 
         Parameters
         ----------
@@ -167,11 +167,11 @@ class QualityController:
         return active
 
     def _runs(self, layout: Layout, active: Bools) -> Bools:
-        """By task: whether any query needs it."""
+        """Tell by task whether any query needs it."""
         return layout.graph.over_queries(np.ones(len(active)), active) > 0
 
     def _warming(self, now_s: float, layout: Layout, current: Floats) -> set[Key]:
-        """Whoever has reached its minimum is warm."""
+        """Return who warms up; whoever has reached its minimum is warm."""
         warming = self.warmups.warming(now_s)
         if not warming:
             return warming
@@ -186,7 +186,7 @@ class QualityController:
         return warming
 
     def _held(self, layout: Layout, warming: set[Key]) -> Bools:
-        """By query: whether it shares a worker with an instance that warms up."""
+        """Tell by query whether it shares a worker with an instance that warms up."""
         graph = layout.graph
         if not warming:
             return np.zeros(len(graph.queries), bool)
@@ -199,12 +199,12 @@ class QualityController:
         return held
 
     def _free(self, layout: Layout, cost: Cost, available: Floats, active: Bools) -> Floats:
-        """By worker: what the minimums leave; negative where they do not fit."""
+        """Return by worker what the minimums leave; negative where they do not fit."""
         needs = self._needs(layout, cost, active)
         return available - np.bincount(layout.worker, weights=needs, minlength=len(available))
 
     def _needs(self, layout: Layout, cost: Cost, active: Bools) -> Floats:
-        """By instance: cores for its minimum accuracy (equation 9)."""
+        """Return by instance the cores for its minimum accuracy (equation 9)."""
         least = layout.graph.over_queries(layout.graph.min_accuracy, active)
         needs = cost.required(least) * self._runs(layout, active)
         return needs[layout.task]
@@ -246,7 +246,7 @@ class QualityController:
         return self.warmups.barred(layout.key(instance), now_s)
 
     def _carry_out(self, now_s: float, cluster: Cluster, layout: Layout, relief: Relief) -> Layout:
-        """The layout as it will be."""
+        """Carry moves and stops out; return the layout as it will be."""
         if not relief.moves:
             return layout
         workers = layout.worker.copy()
@@ -266,7 +266,7 @@ class QualityController:
             self._stopped[name] = Remembered(_input_rate(layout, load, query), costs)
 
     def _remembering(self, layout: Layout, load: Load, cost: Cost) -> Cost:
-        """What tasks that do not run would cost, by what they did cost and what comes in now."""
+        """Return what tasks that do not run would cost, by what they did and what comes now."""
         graph = layout.graph
         if not self._stopped:
             return cost

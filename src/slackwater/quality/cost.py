@@ -25,7 +25,7 @@ class Cost:
 
     @classmethod
     def of(cls, layout: Layout, load: Load, current: Floats) -> "Cost":
-        """From the CPU that was measured at the current accuracy."""
+        """Derive it from the CPU that was measured at the current accuracy."""
         cpu = load.cpu[load.slowest(layout)] if len(layout.task) else np.zeros(len(current))
         fixed = np.minimum(load.fixed, cpu)
         slope = np.divide(
@@ -34,16 +34,22 @@ class Cost:
         return cls(fixed, slope, load.most)
 
     def without(self, stopped: Bools) -> "Cost":
-        """Tasks that do not run cost nothing."""
+        """Return the cost where some tasks do not run and cost nothing."""
         runs = ~stopped
         return Cost(self.fixed * runs, self.slope * runs, self.most)
 
     def required(self, accuracy: Floats) -> Floats:
-        """rCpu(t, ac), equation 8: cores for an accuracy, as far as an instance can use them."""
+        """Return the cores for an accuracy, as far as an instance can use them.
+
+        rCpu(t, ac), equation 8.
+        """
         return np.minimum(self.fixed + self.slope * accuracy, self.most)
 
     def obtained(self, cpu: Floats) -> Floats:
-        """obtAc(t, cpu), equation 11: the accuracy that so many cores allow."""
+        """Return the accuracy that so many cores allow.
+
+        obtAc(t, cpu), equation 11.
+        """
         rows = np.maximum(cpu - self.fixed, 0.0)
         nothing_needed = self.slope <= 0
         found = np.divide(rows, self.slope, out=np.ones_like(rows), where=~nothing_needed)
@@ -53,7 +59,7 @@ class Cost:
 def cpu_deficit(
     layout: Layout, cost: Cost, least: Floats, most: Floats, available: Floats, at: Bools
 ) -> Floats:
-    """By worker: cores that the instances ``at`` lack for more than their minimum (equation 13).
+    """Return by worker the cores that instances ``at`` lack above their minimum (equation 13).
 
     The paper calls it slack; here that word is Klink's.
 

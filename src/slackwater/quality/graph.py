@@ -65,7 +65,7 @@ class Graph:
         self._first_pair: Ints = np.searchsorted(self.pair_task, np.arange(len(self.tasks)))
 
     def over_queries(self, values: Floats, active: Bools, nothing: float = 0.0) -> Floats:
-        """For each task the largest value of its queries that are active (equations 1, 2, 5, 14).
+        """Return for each task the largest value of its active queries (equations 1, 2, 5, 14).
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Graph:
         raise UsageError("tasks feed each other in a circle")
 
     def _pairs(self) -> tuple[Ints, Ints]:
-        """Every task with each of its queries, by task."""
+        """Return every task with each of its queries, by task."""
         place = {int(task): number for number, task in enumerate(self.queries)}
         consumers: list[list[int]] = [[] for _ in self.tasks]
         for producer, consumer in self.edges.tolist():

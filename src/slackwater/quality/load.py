@@ -36,7 +36,7 @@ class Layout:
         return np.bincount(self.task, minlength=len(self.graph.tasks))
 
     def key(self, instance: int) -> tuple[str, int]:
-        """Names an instance, wherever it runs."""
+        """Return a name of an instance, wherever it runs."""
         return self.graph.tasks[self.task[instance]].name, int(self.number[instance])
 
 
@@ -65,7 +65,7 @@ class Load:
         most: Floats | None = None,
         backlog: Floats | None = None,
     ) -> "Load":
-        """With nothing fixed and one core at most, as published, where nothing else is said."""
+        """Make one; what is not said is as published: nothing fixed, one core at most."""
         tasks = len(layout.graph.tasks)
         return cls(
             in_rate,
@@ -78,7 +78,7 @@ class Load:
         )
 
     def slowest(self, layout: Layout) -> Ints:
-        """By task: its instance with the least input rate, which speaks for all (equation 6)."""
+        """Return by task its instance with the least input rate (equation 6)."""
         order = np.lexsort((self.in_rate, layout.task))
         first = np.searchsorted(layout.task[order], np.arange(len(layout.graph.tasks)))
         found: Ints = order[np.minimum(first, len(order) - 1)]

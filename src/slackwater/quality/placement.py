@@ -15,7 +15,7 @@ def place(
     preferred: Collection[int] = (),
     barred: Collection[int] = (),
 ) -> int | None:
-    """The worker, by number; None where there is none that may be chosen.
+    """Choose a worker, by number; ``None`` where there is none that may be chosen.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ class KeepRates:
 
     @classmethod
     def of_numbers(cls, numbers: object) -> "KeepRates":
-        """From JSON; whatever is no pair of probabilities sheds nothing.
+        """Read them from JSON; whatever is no pair of probabilities sheds nothing.
 
         >>> KeepRates.of_numbers([1.0, 0.5]), KeepRates.of_numbers([1, 7])
         (KeepRates(spared=1.0, others=0.5), KeepRates(spared=1.0, others=1.0))
@@ -38,7 +38,7 @@ EVERYTHING = KeepRates()
 
 
 def rates_for(accuracy: float, spared_share: float) -> KeepRates:
-    """So that rows are kept with ``accuracy`` on the whole, and spared ones as long as it goes.
+    """Return rates that keep ``accuracy`` of all rows, and spared ones as long as it goes.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def rates_for(accuracy: float, spared_share: float) -> KeepRates:
 
 
 def spared_share(rates: KeepRates, delivered: float) -> float | None:
-    """Which part of all rows is spared, by what came through; None where that does not tell.
+    """Return which part of all rows is spared, by what came through; ``None``: not known.
 
     >>> round(spared_share(KeepRates(1.0, 0.375), 0.5), 3)
     0.2
@@ -93,7 +93,7 @@ class ShedPlan:
             raise UsageError(f"a micro-batch keeps at least 1 row, not {self.rows}")
 
     def most(self, waiting: int) -> int:
-        """How many of the rows that wait the micro-batch reads.
+        """Return how many of the rows that wait the micro-batch reads.
 
         >>> ShedPlan(rows=100, least=0.1).most(5000)
         1000
@@ -103,7 +103,7 @@ class ShedPlan:
         return max(1, int(self.rows / self.least))
 
     def rates(self, read: int) -> KeepRates:
-        """For a micro-batch that reads so many.
+        """Return the rates of a micro-batch that reads so many.
 
         >>> ShedPlan(accuracy=0.9, rows=100).rates(1000)
         KeepRates(spared=1.0, others=0.1)

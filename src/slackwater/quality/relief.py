@@ -34,7 +34,7 @@ class Relief:
 
 
 def choose(asked: float, priority: Floats, needs: Floats) -> Ints:
-    """Which instances of a worker are to leave so that at least ``asked`` cores are released.
+    """Choose which instances of a worker leave so that at least ``asked`` cores are released.
 
     No priority is touched while lower ones suffice, and none that is chosen could be spared.
 
@@ -93,7 +93,7 @@ class Reliever:
         self.found = Relief(free.copy())
 
     def run(self) -> Relief:
-        """Moves first; only what no worker has room for stops."""
+        """Move first; only what no worker has room for stops."""
         for worker in np.flatnonzero((self.found.free < -ROUNDING) & self._settled).tolist():
             self._move_from(worker)
         for worker in np.flatnonzero((self.found.free < -ROUNDING) & self._settled).tolist():
@@ -138,7 +138,7 @@ class Reliever:
                 self._stop_to_make_room(query, mine, worker)
 
     def _instances_of(self, query: int) -> Ints:
-        """Of the task that the query is; what it lives on may serve others and stays."""
+        """Return instances of the query's own task; what it lives on may serve others and stays."""
         return np.flatnonzero(
             (self._layout.task == self._layout.graph.queries[query]) & (self._needs > 0)
         )
@@ -150,7 +150,7 @@ class Reliever:
         self.found.stopped.append(query)
 
     def _stop_to_make_room(self, query: int, instances: Ints, worker: int) -> None:
-        """If with it something more important could leave the worker."""
+        """Stop a query if something more important could then leave the worker."""
         priority = self._layout.graph.priority[query]
         waiting = np.flatnonzero(
             (self._at == worker) & (self._needs > 0) & (self._priority > priority)

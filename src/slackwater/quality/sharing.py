@@ -19,7 +19,7 @@ ENOUGH = 1e-4  # accuracy that is not worth another step
 def share(
     layout: Layout, cost: Cost, least: Floats, left: Floats, active: Bools, may_rise: Bools
 ) -> tuple[Floats, Floats]:
-    """Desired accuracies by query, and the cores that are then left by worker.
+    """Return desired accuracies by query, and the cores that are then left by worker.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class _Level:
         self._worker = layout.worker[mine]
 
     def rise(self, left: Floats) -> tuple[Floats, Floats]:
-        """Together, until none can any more."""
+        """Raise accuracies together, until none can rise any more."""
         rising = np.ones(len(self._desired), dtype=bool)
         used = self._used(self._desired)
         for _ in range(STEPS):
@@ -94,7 +94,7 @@ class _Level:
         return self._desired, left
 
     def _used(self, desired: Floats) -> Floats:
-        """By task: cores of an instance."""
+        """Return by task the cores of an instance."""
         wanted = np.maximum.reduceat(desired[self._pair_query], self._first)
         return self._cost.required(np.maximum(wanted, self._floor))
 

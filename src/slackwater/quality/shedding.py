@@ -17,7 +17,7 @@ class Keep:
 
 
 def keep(graph: Graph, desired: Floats, active: Bools) -> Keep:
-    """Rows are dropped as early as nobody wants them.
+    """Drop rows as early as nobody wants them.
 
     All inputs of a task come to the same accuracy: what a producer has more for others is shed on
     the way.

@@ -44,7 +44,7 @@ class WarmUps:
         self._arrivals: dict[Key, _Arrival] = {}
 
     def begin(self, key: Key, now_s: float, origin: str | None = None) -> None:
-        """An instance starts on a worker that it was not on before.
+        """Note that an instance starts on a worker that it was not on before.
 
         Without an origin it may be one that was told to leave some time ago, and starts now.
         """
@@ -54,12 +54,12 @@ class WarmUps:
         self._arrivals[key] = _Arrival(now_s, origin, left_s)
 
     def reached(self, key: Key) -> None:
-        """It has come to its minimum accuracy."""
+        """Note that an instance has come to its minimum accuracy."""
         if key in self._arrivals:
             self._arrivals[key].warm = True
 
     def warming(self, now_s: float) -> set[Key]:
-        """Those that are not warm yet."""
+        """Return those that are not warm yet."""
         return {
             key
             for key, arrival in self._arrivals.items()
@@ -67,7 +67,7 @@ class WarmUps:
         }
 
     def barred(self, key: Key, now_s: float) -> str | None:
-        """The worker that an instance must not return to yet."""
+        """Return the worker that an instance must not return to yet."""
         arrival = self._arrivals.get(key)
         if arrival is None or now_s >= arrival.left_s + self.stay_s:
             return None

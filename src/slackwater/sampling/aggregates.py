@@ -37,7 +37,7 @@ ratio(column, column), quantile(column, 0.95), kmeans(column, column, 8)
 
     @classmethod
     def parse(cls, name: str, text: str) -> "Aggregate":
-        """From its text."""
+        """Read one from its text."""
         form = _FORM.fullmatch(text)
         kind = form[1].lower() if form else ""
         kind = _SAME.get(kind, kind)

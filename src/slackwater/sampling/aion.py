@@ -54,7 +54,7 @@ class Aion(Sampler):
 
 
 def _short(rates: list[float], most: int) -> tuple[float, ...]:
-    """Those of a cell, without the end that only repeats itself: the last goes on.
+    """Return the rates of a cell, without the end that only repeats itself: the last goes on.
 
     >>> _short([0.5, 0.3, 0.3, 0.3], 4)
     (0.5, 0.3)

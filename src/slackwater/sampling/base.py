@@ -34,7 +34,7 @@ class Sampler(ABC):
         self.max_wait_s = max_wait_s
 
     def plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> Plan:
-        """For the next cells."""
+        """Plan the next cells."""
         safe_s = max(self.first_wait_s, min(self.max_wait_s, 1.5 * monitor.delays.largest_s))
         cell = CellPlan(wait_us=_us(safe_s), usual=NO_NUMBER)
         if monitor.known:
@@ -43,15 +43,15 @@ class Sampler(ABC):
 
     @abstractmethod
     def _plan(self, monitor: Monitor, promise: Promise, grid: Grid) -> CellPlan:
-        """When there is something to plan by."""
+        """Plan when there is something to plan by."""
 
     def _usual_rows(self, monitor: Monitor) -> tuple[float, float]:
-        """For a sampler that lets no row be late, as far as it can wait."""
+        """Return the usual rows of a sampler that lets no row be late, as far as it can wait."""
         can_wait = monitor.delays.largest_s <= self.max_wait_s
         return monitor.usual_rows if can_wait else NO_NUMBER
 
     def _largest_delay_us(self, monitor: Monitor) -> int:
-        """K: the largest delay seen so far."""
+        """Return K: the largest delay seen so far."""
         return _us(min(monitor.delays.largest_s, self.max_wait_s))
 
 

@@ -16,7 +16,7 @@ _STILL = 1e-6  # relative improvement below which a round was the last
 
 
 def kmeans(points: Floats, weights: Floats, number: int) -> Floats:
-    """Centres of ``number`` clusters, one a row, in a fixed order.
+    """Find centres of ``number`` clusters, one a row, in a fixed order.
 
     The outcome does not depend on the order of the points.
 
@@ -38,12 +38,12 @@ def kmeans(points: Floats, weights: Floats, number: int) -> Floats:
 
 
 def inertia(points: Floats, centres: Floats) -> float:
-    """Sum of the squared distances to the nearest centre."""
+    """Return the sum of the squared distances to the nearest centre."""
     return float(_distances(points, centres).min(axis=1).sum())
 
 
 def room_for_clusters(number: int, dimensions: int, rows: Floats, promise: Promise) -> Floats:
-    """Room for clusters whose inertia on all rows exceeds the best by the promised error at most.
+    """Return the room for clusters whose inertia stays within the promised error of the best.
 
     Each centre is a mean of its part of the sample, so with n rows the excess is that of a
     chi-square variable with ``number * dimensions`` degrees of freedom, divided by
@@ -55,7 +55,7 @@ def room_for_clusters(number: int, dimensions: int, rows: Floats, promise: Promi
 
 
 def _begin(points: Floats, weights: Floats, number: int, rng: np.random.Generator) -> Floats:
-    """k-means++: each further centre far from those before."""
+    """Choose first centres as k-means++ does: each further one far from those before."""
     chosen = [int(rng.choice(len(points), p=weights / weights.sum()))]
     for _ in range(number - 1):
         far = weights * _distances(points, points[chosen]).min(axis=1)
@@ -65,7 +65,7 @@ def _begin(points: Floats, weights: Floats, number: int, rng: np.random.Generato
 
 
 def _descend(points: Floats, weights: Floats, centres: Floats) -> tuple[Floats, float]:
-    """Lloyd's algorithm."""
+    """Improve centres by Lloyd's algorithm."""
     before = np.inf
     for _ in range(_ROUNDS):
         distances = _distances(points, centres)

@@ -39,7 +39,7 @@ class RecentDelays:
         self.rows = 0.0  # that the remembered cycles stand for
 
     def add(self, quantiles_s: Floats, rows: float, largest_s: float | None = None) -> None:
-        """The delays of a batch: its quantiles at ``LEVELS``."""
+        """Add the delays of a batch: its quantiles at ``LEVELS``."""
         if rows <= 0:
             return
         self._open.append((np.maximum(quantiles_s, 0.0), _SHARES * rows))
@@ -47,7 +47,7 @@ class RecentDelays:
         self.largest_s = max(self.largest_s, seen_s)
 
     def close_cycle(self) -> None:
-        """All rows of a cycle are in: only together do they have the delays of the stream.
+        """Close a cycle: only all its rows together have the delays of the stream.
 
         While a ceiling withholds rows, those that a batch hands out are the slow ones.
         """
@@ -65,7 +65,7 @@ class RecentDelays:
         return bool(self._cycles)
 
     def arrived_shares(self, wait_s: float, substream_s: float, number: int) -> Floats:
-        """Of the events of a sub-stream, those that have arrived ``wait_s`` after the end.
+        """Return which part of each sub-stream has arrived ``wait_s`` after the end.
 
         For the last sub-stream before the end, the one before it, and so on. One more row is
         taken to be later than all that were seen: what is known of few rows is not certain.
@@ -76,7 +76,7 @@ class RecentDelays:
         return np.asarray(in_time @ rows / (rows.sum() + 1))
 
     def _differs(self, cycle: tuple[Floats, Floats]) -> bool:
-        """Whether a cycle's delays are of another distribution than those remembered."""
+        """Tell whether a cycle's delays are of another distribution than those remembered."""
         known = _joined(list(self._cycles))
         points = np.sort(np.concatenate([known[0], cycle[0]]))
         gap = np.abs(_distribution(*known, points) - _distribution(*cycle, points)).max()
@@ -85,7 +85,7 @@ class RecentDelays:
 
 
 def _condensed(delays: Floats, rows: Floats) -> tuple[Floats, Floats]:
-    """The quantiles at ``LEVELS`` of all, however many batches they came in."""
+    """Return the quantiles at ``LEVELS`` of all, however many batches they came in."""
     order = np.argsort(delays)
     places = np.searchsorted(np.cumsum(rows[order]) / rows.sum(), LEVELS)
     return delays[order][np.minimum(places, len(order) - 1)], _SHARES * rows.sum()

@@ -87,7 +87,7 @@ def _estimate(
 
 
 def count(weights: Weights, promise: Promise) -> Estimate:
-    """How many rows there are.
+    """Estimate how many rows there are.
 
     Where few are missing, intervals are lopsided. The value is then moved, by as little as it
     takes, to where it is within the promised error of all that its interval holds.
@@ -105,7 +105,7 @@ def count(weights: Weights, promise: Promise) -> Estimate:
 
 
 def total(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
-    """The sum of a column."""
+    """Estimate the sum of a column."""
     value = moments.total
     deviation = np.hypot(np.sqrt(np.maximum(moments.spread_squares, 0.0)), moments.doubt)
     student = _student(promise, weights, moments)
@@ -122,7 +122,10 @@ def total(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
 
 
 def mean(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
-    """The mean of a column: a ratio to the number of rows, which has hardly an error of its own."""
+    """Estimate the mean of a column.
+
+    It is a ratio to the number of rows, which has hardly an error of its own.
+    """
     value = _ratio(moments.total, weights.weight)
     variance = moments.spread_squares - 2 * value * moments.spread + value**2 * weights.spread
     doubt = moments.doubt - value * weights.doubt
@@ -142,7 +145,7 @@ def mean(weights: Weights, moments: Moments, promise: Promise) -> Estimate:
 def ratio(
     weights: Weights, above: Moments, below: Moments, crossed: Moments, promise: Promise
 ) -> Estimate:
-    """The sum of one column by that of another; ``crossed`` has the sums of their product."""
+    """Estimate the sum of one column by that of another; ``crossed`` sums their product."""
     value = _ratio(above.total, below.total)
     variance = above.spread_squares - 2 * value * crossed.spread + value**2 * below.spread_squares
     doubt = above.doubt - value * below.doubt
@@ -163,7 +166,7 @@ def ratio(
 def quantile(
     level: float, values: list[Floats], weights: list[Floats], promise: Promise
 ) -> Estimate:
-    """A quantile of a column; its error is one of rank.
+    """Estimate a quantile of a column; its error is one of rank.
 
     The interval holds the value of every rank that the true one may have.
     """
@@ -177,7 +180,7 @@ def quantile(
 
 
 def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
-    """The least and the most rows that may be missing."""
+    """Return the least and the most rows that may be missing."""
     half = promise.z * np.sqrt(weights.spread)
     low, high = np.maximum(weights.missing - half, 0.0), weights.missing + half
     few = np.flatnonzero((weights.missing < FEW_MISSING) & (weights.missing > 0))
@@ -194,7 +197,7 @@ def missing_rows(weights: Weights, promise: Promise) -> tuple[Floats, Floats]:
 def _ranked(
     level: float, values: Floats, weights: Floats, half: float
 ) -> tuple[float, float, float]:
-    """The values of a rank and of those at a distance from it."""
+    """Return the values of a rank and of those at a distance from it."""
     if len(values) == 0:
         return math.nan, math.nan, math.nan
     order = np.argsort(values)
@@ -212,13 +215,16 @@ def _rank_error(level: float, weights: Floats, promise: Promise) -> float:
 
 
 def _not_below(half: Floats, weights: Weights, largest: Floats, promise: Promise) -> Floats:
-    """Where few rows are missing, one of them may be as large as the largest that was seen."""
+    """Widen where few rows are missing: one may be as large as the largest that was seen."""
     _, most = missing_rows(weights, promise)
     return np.where(weights.missing < FEW_MISSING / 4, np.maximum(half, most * largest), half)
 
 
 def _trusted(estimate: Estimate, weights: Weights, moments: Moments, promise: Promise) -> Estimate:
-    """Where a few large rows rule, all rows are needed: a sample may lack them and not know it."""
+    """Distrust a sample that a few large rows rule: it may lack them and not know it.
+
+    All rows are needed there.
+    """
     ruled = ruled_by_few(weights, moments)
     all_rows = room_for_all(weights.weight, promise)
     complete = weights.missing <= weights.weight * all_rows
@@ -232,7 +238,7 @@ def _trusted(estimate: Estimate, weights: Weights, moments: Moments, promise: Pr
 def _of_enough_rows(
     estimate: Estimate, is_known: NDArray[np.bool_], weights: Weights, promise: Promise
 ) -> Estimate:
-    """A small sample does not know its own spread, and nothing is known of no rows."""
+    """Distrust a small sample, which does not know its own spread, and one of no rows."""
     complete = weights.missing <= weights.weight * room_for_all(weights.weight, promise)
     unknown = np.where(is_known, 0.0, np.nan)
     return replace(
@@ -245,19 +251,19 @@ def _of_enough_rows(
 
 
 def ruled_by_few(weights: Weights, moments: Moments) -> NDArray[np.bool_]:
-    """Whether a few large rows rule a sum, so that its interval cannot be trusted."""
+    """Tell whether a few large rows rule a sum, so that its interval cannot be trusted."""
     few = np.maximum(_TOP_SHARE, 12 / np.maximum(weights.rows, 1.0))
     return np.asarray(_top_share(weights, moments) > few)
 
 
 def _top_share(weights: Weights, moments: Moments) -> Floats:
-    """Of the squares in a sample, the part of the largest row."""
+    """Return the part of the largest row in the squares of a sample."""
     squares = _ratio(moments.squares * weights.rows, weights.weight)
     return _ratio(moments.largest**2, squares)
 
 
 def _student(promise: Promise, weights: Weights, moments: Moments) -> Floats:
-    """Student's quantile, by its expansion in the degrees of freedom.
+    """Return Student's quantile, by its expansion in the degrees of freedom.
 
     A skewed sample knows its spread less well than its size says: no better than as many rows would
     that are all as large as its largest.

@@ -46,15 +46,15 @@ class Grid:
         return -(-self.size_us // self.substream_us)
 
     def end_after(self, time_us: int) -> int:
-        """The first window end after a time: the end of its cell."""
+        """Return the first window end after a time: the end of its cell."""
         first = self.phase_us + self.size_us
         return first + ((time_us - first) // self.slide_us + 1) * self.slide_us
 
     def ends_after(self, times_us: Ints) -> Ints:
-        """The same for many."""
+        """Return the first window ends after many times."""
         first = self.phase_us + self.size_us
         return first + ((times_us - first) // self.slide_us + 1) * self.slide_us
 
     def numbers(self) -> list[int]:
-        """As it is written into plans and offsets."""
+        """Return the grid as it is written into plans and offsets."""
         return [self.size_us, self.slide_us, self.phase_us, self.substream_us]

@@ -52,7 +52,7 @@ class Ledger:
 
     @classmethod
     def begin(cls, plan: Plan, now_us: int) -> "Ledger":
-        """For a source that has not handed out anything under a ceiling so far."""
+        """Begin one for a source that has not handed out anything under a ceiling so far."""
         ceiling_us = plan.grid.end_after(now_us - plan.cell.wait_us)
         return cls(plan.grid, ceiling_us, ((-(2**62), plan.cell),))
 
@@ -70,7 +70,7 @@ class Ledger:
         return replace(after, ceiling_us=after._reached_us(newest, now_us))
 
     def _reached_us(self, newest: CellPlan, now_us: int) -> int:
-        """How far the ceiling can rise: past windows with older cells one by one, then at once."""
+        """Return how far the ceiling can rise: one by one past windows with older cells."""
         ceiling_us = self.ceiling_us
         for _ in range(self.grid.windows_per_event):
             if ceiling_us + self._longest_wait_us(ceiling_us) > now_us:
@@ -79,12 +79,12 @@ class Ledger:
         return max(ceiling_us, self.grid.end_after(now_us - newest.wait_us))
 
     def plan_of(self, cell_end_us: int) -> CellPlan:
-        """The plan of the cell with this end."""
+        """Return the plan of the cell with this end."""
         place = bisect_right([first for first, _ in self.plans], cell_end_us)
         return self.plans[max(place - 1, 0)][1]
 
     def _longest_wait_us(self, end_us: int) -> int:
-        """Of the cells in the window with this end: rows that were in time for one must count."""
+        """Return the longest wait of the cells in a window: rows in time for one must count."""
         first_us = end_us - (self.grid.windows_per_event - 1) * self.grid.slide_us
         cells = range(first_us, end_us + 1, self.grid.slide_us)
         return max(self.plan_of(cell_us).wait_us for cell_us in cells)
@@ -134,7 +134,7 @@ class Ledger:
     def _weigh_alike(
         self, plan: CellPlan, ends_us: Ints, event_us: Ints, arrival_us: Ints, chances: Floats
     ) -> Weighed:
-        """Rows whose cells have the same plan."""
+        """Weigh rows whose cells have the same plan."""
         windows, slide_us = self.grid.windows_per_event, self.grid.slide_us
         before_end_us = ends_us - 1 - event_us
         rates = _by_substream(plan.rates, before_end_us, self.grid, beyond=plan.rates[-1])
@@ -151,7 +151,7 @@ class Ledger:
 
 
 def _assembled(parts: list[tuple[NDArray[np.intp], Weighed]], rows: int) -> Weighed:
-    """What was found out of some of the rows and of others, in the order of all of them."""
+    """Put together what was found of some of the rows and of others, in the order of all."""
     order = np.empty(rows, dtype=np.intp)
     order[np.concatenate([mine for mine, _ in parts])] = np.arange(rows)
     names = [each.name for each in fields(Weighed)]
@@ -163,7 +163,7 @@ def _assembled(parts: list[tuple[NDArray[np.intp], Weighed]], rows: int) -> Weig
 def _by_substream(
     values: Iterable[float], before_end_us: Ints, grid: Grid, beyond: float
 ) -> Floats:
-    """Each row's value: that of its sub-stream, counted back from an end."""
+    """Return each row's value: that of its sub-stream, counted back from an end."""
     table = np.array([*values, beyond], dtype=np.float64)
     return table[np.minimum(before_end_us // grid.substream_us, len(table) - 1)]
 
@@ -171,13 +171,13 @@ def _by_substream(
 def _pruned(
     plans: tuple[tuple[int, CellPlan], ...], before_us: int
 ) -> tuple[tuple[int, CellPlan], ...]:
-    """Without those whose cells all ended before a time."""
+    """Drop plans whose cells all ended before a time."""
     firsts = [first for first, _ in plans]
     return plans[max(bisect_right(firsts, before_us) - 1, 0) :]
 
 
 def chances(seed: int, partition: int, index: Ints) -> Floats:
-    """Numbers between 0 and 1, each a function of a row's place alone (SplitMix64).
+    """Return numbers between 0 and 1, functions of a row's place alone (SplitMix64).
 
     >>> chances(1, 0, np.array([0, 1, 0])).round(3).tolist()
     [0.429, 0.362, 0.429]

@@ -39,7 +39,7 @@ class Monitor:
         self._unusual = 0  # windows in a row that were
 
     def close_window(self, room: float, rows: float) -> None:
-        """A window came out.
+        """Take a window that came out.
 
         Parameters
         ----------

@@ -27,7 +27,7 @@ _EXACT_ROWS = 1200  # counts up to this size are looked up, larger ones are norm
 
 
 def room_for(variation: Floats, rows: Floats, promise: Promise) -> Floats:
-    """The most room for an estimate whose relative variance is ``variation * room / rows``.
+    """Return the most room for an estimate of relative variance ``variation * room / rows``.
 
     >>> promise = Promise(error=0.05)
     >>> float((1 / (1 + room_for(np.array([1.0]), np.array([100.0]), promise)))[0].round(2))
@@ -39,13 +39,13 @@ def room_for(variation: Floats, rows: Floats, promise: Promise) -> Floats:
 
 
 def room_for_few(room: Floats, rows: Floats, promise: Promise) -> Floats:
-    """Less room where the sample would be too small to know its own spread: then take all rows."""
+    """Lessen room where the sample would be too small to know its own spread: take all rows."""
     sampled = rows / (1 + room)
     return np.where(sampled < FEW_ROWS, np.minimum(room, room_for_all(rows, promise)), room)
 
 
 def room_for_all(rows: Floats, promise: Promise) -> Floats:
-    """With so little room no row at all is missing, with the promised probability."""
+    """Return room so small that no row is missing, with the promised probability."""
     delta = 1 - promise.confidence
     return np.asarray(
         np.clip(-np.expm1(np.log1p(-delta) / np.maximum(rows, 1.0)), LEAST_ROOM, MOST_ROOM)
@@ -53,7 +53,7 @@ def room_for_all(rows: Floats, promise: Promise) -> Floats:
 
 
 def room_for_count(rows: Floats, promise: Promise) -> Floats:
-    """Of a count: with this room its interval is just short enough.
+    """Return the room of a count with which its interval is just short enough.
 
     >>> rows = np.array([9.0, 12.0])  # 9 and 10 are more than twice 5 % apart, 12 and 13 are not
     >>> (1 / (1 + room_for_count(rows, Promise(error=0.05)))).round(3).tolist()
@@ -65,12 +65,12 @@ def room_for_count(rows: Floats, promise: Promise) -> Floats:
 
 
 def fits(low: Floats, high: Floats, promise: Promise) -> NDArray[np.bool_]:
-    """Whether some value is within the promised error of all that an interval holds."""
+    """Tell whether some value is within the promised error of all that an interval holds."""
     return np.asarray(high * (1 - promise.error) <= low * (1 + promise.error) + 1e-9)
 
 
 def few_missing(kept: Floats, share: Floats, promise: Promise) -> tuple[Floats, Floats]:
-    """Between which numbers of missing rows the true one lies, if ``kept`` were kept.
+    """Return between which numbers of missing rows the true one lies, if ``kept`` were kept.
 
     Such a number of missing rows is believed with which n kept ones, each with probability p, are
     not improbable (Clopper and Pearson). Numbers of which few are missing on average can only be
@@ -91,7 +91,7 @@ def few_missing(kept: Floats, share: Floats, promise: Promise) -> tuple[Floats, 
 
 @lru_cache(maxsize=16)
 def _count_table(promise: Promise) -> tuple[Floats, Floats]:
-    """The largest room by the number of rows.
+    """Return the largest room by the number of rows.
 
     Where few are missing, they are late ones, all next to the window's end: a fifth of the rows
     uses up the room, and of some groups more rows than usual are in that fifth.

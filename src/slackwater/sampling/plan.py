@@ -24,7 +24,7 @@ class CellPlan:
     usual: tuple[float, float] = ANY_NUMBER  # rows of a window that raise no suspicion
 
     def numbers(self) -> list[Any]:
-        """For JSON."""
+        """Return it for JSON."""
         tuples = (self.rates, self.shares, self.doubts, self.usual)
         return [self.wait_us, *(list(each) for each in tuples)]
 
@@ -44,7 +44,7 @@ class Plan:
     until_s: float | None = None  # not to be followed after this time; None: for ever
 
     def at(self, now_s: float) -> "Plan":
-        """This plan, or an exact one if whoever made it has not been heard of for too long."""
+        """Return this plan, or an exact one if its maker has not been heard of for too long."""
         if self.until_s is None or now_s < self.until_s:
             return self
         return replace(self, cell=CellPlan(wait_us=self.safe_wait_us, usual=self.cell.usual))
@@ -59,7 +59,8 @@ class Plan:
 
     @classmethod
     def of_json(cls, found: dict[str, Any]) -> "Plan":
-        """
+        """Read one from JSON.
+
         >>> plan = Plan(Grid(3_000_000, 3_000_000), CellPlan(5, (0.3, 0.2), (0.6,)), 10)
         >>> Plan.of_json(plan.to_json()) == plan
         True

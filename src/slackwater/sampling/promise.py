@@ -28,7 +28,7 @@ class Promise:
                 raise UsageError(f"{name} must lie between 0 and 1, not {value}")
 
     def shared_by(self, number: int) -> "Promise":
-        """What each of several results must promise, so that all keep it together (Bonferroni).
+        """Return what each of several results must promise to keep it together (Bonferroni).
 
         >>> round(Promise(confidence=0.9).shared_by(2).confidence, 3)
         0.95

@@ -7,12 +7,12 @@ Floats = NDArray[np.float64]
 
 
 def needed_room(shares: Floats) -> float:
-    """The room that is used up by late rows alone, when every row that arrives is kept."""
+    """Return the room that late rows alone use up, when every row that arrives is kept."""
     return float(np.mean(1 / np.maximum(shares, 1e-9) - 1))
 
 
 def substream_rates(shares: Floats, room: float) -> Floats:
-    """Rates that use up the room, when ``shares`` of the sub-streams' rows arrive in time.
+    """Return rates that use up the room, when ``shares`` of the sub-streams arrive in time.
 
     Each sub-stream is to have the same part of its rows in the sample; where too few arrive for
     that, all of them are taken, and the others make up for it. (The published rate,

@@ -6,7 +6,7 @@ _STEP_S = 0.005  # no finer than the clock of a micro-batch
 
 
 def least_wait_s(enough: Callable[[float], bool], most_s: float) -> float:
-    """The shortest wait for which ``enough`` holds; ``most_s`` if none does.
+    """Return the shortest wait for which ``enough`` holds; ``most_s`` if none does.
 
     >>> round(least_wait_s(lambda wait_s: wait_s >= 0.3, 2.0), 2)
     0.3

@@ -44,7 +44,7 @@ class Interval(NamedTuple):
 
 
 def summary(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean and quantiles, as in every report.
+    """Return mean and quantiles, as in every report.
 
     >>> summary([1.0, 2.0, 3.0])["mean"]
     2.0
@@ -60,7 +60,7 @@ def summary(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def mean_interval(values: Values, seed: int = SEED) -> Interval:
-    """The mean of all values with its 95 % confidence interval.
+    """Return the mean of all values with its 95 % confidence interval.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def mean_interval(values: Values, seed: int = SEED) -> Interval:
 
 
 def quantile_interval(values: Values, level: float, seed: int = SEED) -> Interval:
-    """A quantile of all values with its 95 % confidence interval.
+    """Return a quantile of all values with its 95 % confidence interval.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def quantile_interval(values: Values, level: float, seed: int = SEED) -> Interva
 def ratio_interval(
     mine: Values, theirs: Values, level: float | None = None, seed: int = SEED
 ) -> Interval:
-    """The ratio of two means (or of two quantiles), runs paired by their place.
+    """Return the ratio of two means (or of two quantiles), runs paired by their place.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def ratio_interval(
 
 
 def binomial_interval(successes: float, trials: int) -> Interval:
-    """A share with its 95 % confidence interval after Wilson.
+    """Return a share with its 95 % confidence interval after Wilson.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def binomial_interval(successes: float, trials: int) -> Interval:
 
 
 def student_t(freedom: int) -> float:
-    """97.5 % quantile of Student's t.
+    """Return the 97.5 % quantile of Student's t.
 
     >>> student_t(2), round(student_t(20), 3), round(student_t(10**9), 3)
     (4.303, 2.086, 1.96)
@@ -183,7 +183,7 @@ def student_t(freedom: int) -> float:
 
 
 def _split(values: Values) -> list[Array]:
-    """Runs as arrays, values that are no finite number dropped."""
+    """Return runs as arrays, without values that are no finite number."""
     if len(values) == 0:
         return []
     sequences = [values] if np.ndim(values[0]) == 0 else values
@@ -219,7 +219,7 @@ def _long_enough(runs: list[Array]) -> bool:
 
 
 def _spread(samples: Array, runs: int) -> float:
-    """Half the width of an interval from a few resampled runs.
+    """Return half the width of an interval from a few resampled runs.
 
     Percentiles of three resampled runs cover 75 % at best; the resampled standard error with
     Student's t covers 95 % (and the resampled error itself is too small by (n - 1) / n).
@@ -243,12 +243,12 @@ def _blocks(runs: list[Array]) -> int:
 
 
 def _block_length(length: int) -> int:
-    """Long enough for what a slow spell touches, short enough for many blocks."""
+    """Return a length that covers a slow spell and still leaves many blocks."""
     return max(1, round(math.sqrt(length)))
 
 
 def _run_weights(runs: int, generator: np.random.Generator) -> Array:
-    """How often each run is drawn in each resample."""
+    """Draw how often each run occurs in each resample."""
     chances = np.full(runs, 1 / runs)
     return generator.multinomial(runs, chances, size=RESAMPLES).astype(np.float64)
 
@@ -275,7 +275,7 @@ def _by_runs(runs: list[Array], level: float | None, weights: Array) -> Array:
 
 
 def _by_blocks(runs: list[Array], level: float | None, generator: np.random.Generator) -> Array:
-    """Resamples of runs of the same lengths, each put together from stretches of that run."""
+    """Resample runs of the same lengths, each put together from stretches of that run."""
     if level is None:
         return _block_means(runs, generator)
     values = np.concatenate(runs)
@@ -290,7 +290,7 @@ def _by_blocks(runs: list[Array], level: float | None, generator: np.random.Gene
 
 
 def _block_means(runs: list[Array], generator: np.random.Generator) -> Array:
-    """The same for means, which need the sum of each stretch only."""
+    """Resample means, which need the sum of each stretch only."""
     sums, drawn = np.zeros(RESAMPLES), 0
     for run in runs:
         block = _block_length(len(run))
@@ -302,7 +302,7 @@ def _block_means(runs: list[Array], generator: np.random.Generator) -> Array:
 
 
 def _chunks(length: int) -> Iterator[int]:
-    """Numbers of resamples to make at once, so that their matrix stays small."""
+    """Yield numbers of resamples to make at once, so that their matrix stays small."""
     left = RESAMPLES
     while left:
         size = min(left, max(1, CELLS // length))
@@ -311,13 +311,13 @@ def _chunks(length: int) -> Iterator[int]:
 
 
 def _block_starts(length: int, size: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Where the stretches of each of ``size`` resamples begin."""
+    """Draw where the stretches of each of ``size`` resamples begin."""
     block = _block_length(length)
     return generator.integers(length - block + 1, size=(size, math.ceil(length / block)))
 
 
 def _block_weights(length: int, size: int, generator: np.random.Generator) -> Array:
-    """How often each value of a run is drawn in each of ``size`` resamples."""
+    """Draw how often each value of a run occurs in each of ``size`` resamples."""
     rows = np.arange(size)[:, None] * (length + 1)
     first = (rows + _block_starts(length, size, generator)).ravel()
     cells = size * (length + 1)
@@ -328,7 +328,7 @@ def _block_weights(length: int, size: int, generator: np.random.Generator) -> Ar
 
 
 def _wanted(level: float, totals: Array) -> Array:
-    """How many values must lie at or below the quantile."""
+    """Return how many values must lie at or below the quantile."""
     # A hair less, so that rounding in the product does not skip a value.
     wanted: Array = np.maximum(level * totals - 1e-9, 0.5)
     return wanted

@@ -43,7 +43,7 @@ class Delays(ABC):
 
     @abstractmethod
     def _draw_s(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """``size`` delays in seconds, not yet capped."""
+        """Draw ``size`` delays in seconds, not yet capped."""
 
     @property
     def max_us(self) -> int:
@@ -51,14 +51,14 @@ class Delays(ABC):
         return math.ceil(round(self.max_s * 1e6, 3))
 
     def draw_us(self, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
-        """``size`` delays in whole microseconds, none above ``max_us``."""
+        """Draw ``size`` delays in whole microseconds, none above ``max_us``."""
         delays = np.rint(self._draw_s(rng, size) * 1e6)
         return np.clip(delays, 0, self.max_us).astype(np.int64)
 
     def draw_at_us(
         self, rng: np.random.Generator, since_start_us: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Delays of events that happen at given times."""
+        """Draw delays of events that happen at given times."""
         return self.draw_us(rng, len(since_start_us))
 
 
@@ -205,7 +205,7 @@ class ChangingDelays(Delays):
 
 
 def _chernoff_quantile(shape: float, tail: float) -> float:
-    """The x above the mean where ``(x / shape) ** shape * exp(shape - x)`` falls to ``tail``."""
+    """Return the x above the mean where ``(x / shape) ** shape * exp(shape - x)`` is ``tail``."""
 
     def excess(x: float) -> float:
         return shape * math.log(x / shape) + shape - x - math.log(tail)
@@ -220,7 +220,7 @@ def _chernoff_quantile(shape: float, tail: float) -> float:
 
 
 def parse_delays(text: str) -> Delays:
-    """The distribution that a short text names.
+    """Read the distribution that a short text names.
 
     >>> parse_delays("uniform:0:300ms")
     UniformDelays(low_s=0.0, high_s=0.3)

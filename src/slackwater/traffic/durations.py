@@ -9,7 +9,7 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*([a-z]*)\s*", re.I
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds in a text such as ``150ms``; a bare number counts seconds.
+    """Read seconds from a text such as ``150ms``; a bare number counts seconds.
 
     >>> parse_duration_s("150ms"), parse_duration_s("2"), parse_duration_s("1.5min")
     (0.15, 2.0, 90.0)

@@ -26,11 +26,11 @@ class Gaps(ABC):
 
     @abstractmethod
     def places(self, seed: int, number: Ints) -> Floats:
-        """Where events lie on the axis of the count."""
+        """Return where events lie on the axis of the count."""
 
     @abstractmethod
     def number_at(self, seed: int, place: float) -> int:
-        """How many events lie before a place; give or take one."""
+        """Return how many events lie before a place; give or take one."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,17 @@ class GammaGaps(Gaps):
         return block * BLOCK + int(np.searchsorted(inside, place - starts[block], side="right"))
 
     def _starts(self, seed: int, blocks: int) -> Floats:
-        """Places of the first events of blocks, at least up to that of block ``blocks``."""
+        """Return places of the first events of blocks, at least up to that of block ``blocks``."""
         return _starts(self.shape, seed, blocks // BLOCK + 1)
 
     def _inside(self, seed: int, block: int, starts: Floats) -> Floats:
-        """Places in a block, from its start."""
+        """Return places in a block, from its start."""
         return _inside(self.shape, seed, block) * float(starts[block + 1] - starts[block])
 
 
 @lru_cache(maxsize=64)
 def _starts(shape: float, seed: int, groups: int) -> Floats:
-    """Of ``groups`` times ``BLOCK`` blocks, and the end of the last."""
+    """Return the starts of ``groups`` times ``BLOCK`` blocks, and the end of the last."""
     drawn = [
         block_generator(seed, 0, group, "gap-sums").gamma(shape * BLOCK, 1 / shape, BLOCK)
         for group in range(groups)
@@ -101,14 +101,14 @@ def _starts(shape: float, seed: int, groups: int) -> Floats:
 
 @lru_cache(maxsize=256)
 def _inside(shape: float, seed: int, block: int) -> Floats:
-    """Places in a block, as parts of its length; the first event is at its start."""
+    """Return places in a block, as parts of its length; the first event is at its start."""
     gaps = block_generator(seed, 0, block, "gaps").standard_gamma(shape, BLOCK)
     ends = np.cumsum(gaps)
     return np.asarray(np.concatenate([[0.0], ends[:-1]]) / ends[-1])
 
 
 def parse_gaps(text: str) -> Gaps:
-    """The gaps that a short text names.
+    """Read the gaps that a short text names.
 
     >>> parse_gaps("gamma:2")
     GammaGaps(shape=2.0)

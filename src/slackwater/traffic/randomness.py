@@ -20,7 +20,7 @@ _WORD = 2**64
 
 
 def block_generator(seed: int, partition: int, block: int, purpose: str) -> np.random.Generator:
-    """The generator of one block of one partition, for one purpose.
+    """Make the generator of one block of one partition, for one purpose.
 
     >>> a, b = (block_generator(7, 0, 3, "delays").integers(1000) for _ in range(2))
     >>> bool(a == b)
@@ -35,7 +35,7 @@ def block_generator(seed: int, partition: int, block: int, purpose: str) -> np.r
 
 
 def gather(index: NDArray[np.int64], draw: Callable[[int], NDArray[T]]) -> NDArray[T]:
-    """Values of events by their index, where ``draw`` gives the values of a whole block.
+    """Gather values of events by their index, where ``draw`` gives those of a whole block.
 
     The last axis of what ``draw`` returns runs over the block.
 

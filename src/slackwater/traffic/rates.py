@@ -48,12 +48,12 @@ class Rate:
             raise UsageError("a rate's period must be longer than its steps")
 
     def at(self, time_s: ArrayLike) -> NDArray[np.float64]:
-        """Events per second at given times."""
+        """Return events per second at given times."""
         _, inside = self._fold(np.asarray(time_s, dtype=np.float64))
         return self._rates[self._step_of(inside, self._starts)]
 
     def count(self, time_s: ArrayLike) -> NDArray[np.float64]:
-        """``N(t)``: events due up to given times; zero before time zero."""
+        """Return ``N(t)``: events due up to given times; zero before time zero."""
         times = np.maximum(np.asarray(time_s, dtype=np.float64), 0.0)
         periods, inside = self._fold(times)
         step = self._step_of(inside, self._starts)
@@ -61,7 +61,7 @@ class Rate:
         return periods * self._per_period + counted
 
     def inverse(self, number: ArrayLike) -> NDArray[np.float64]:
-        """The last time at which ``N(t)`` is no more than given numbers; infinite if it stays so.
+        """Return the last time at which ``N(t)`` is at most given numbers; infinite if it stays so.
 
         Event number ``n`` (from zero) happens there: where the rate is zero, at the end of the
         pause.
@@ -78,7 +78,7 @@ class Rate:
         return periods * (self.period_s or 0.0) + self._starts[step] + ahead
 
     def text(self) -> str:
-        """A text that ``parse_rate`` reads back, with a trace file's content written out."""
+        """Return a text that ``parse_rate`` reads back, with a trace file's content written out."""
         steps = ",".join(
             f"{s!r}={r!r}" for s, r in zip(self.starts_s, self.per_second, strict=True)
         )
@@ -116,7 +116,7 @@ class Rate:
 
 
 def parse_rate(text: str) -> Rate:
-    """The rate that a short text names.
+    """Read the rate that a short text names.
 
     >>> parse_rate("1000")
     Rate(starts_s=(0.0,), per_second=(1000.0,), period_s=None)
@@ -152,14 +152,14 @@ def _steps(steps: str, every: str | None = None) -> Rate:
 
 
 def _burst(base: str, peak: str, every: str, lasting: str) -> Rate:
-    """A peak in the last seconds of every period, so that a run starts in calm."""
+    """Make a peak in the last seconds of every period, so that a run starts in calm."""
     period_s = parse_duration_s(_named("every", every))
     burst_s = parse_duration_s(_named("for", lasting))
     return Rate((0.0, period_s - burst_s), (float(base), float(peak)), period_s)
 
 
 def _trace(path: str) -> Rate:
-    """Steps from a CSV file of seconds and rate; a heading line is skipped."""
+    """Read steps from a CSV file of seconds and rate; a heading line is skipped."""
     try:
         with Path(path).open(newline="") as file:
             rows = [row for row in csv.reader(file) if row]

@@ -44,7 +44,7 @@ class Traffic:
         return parse_delays(self.delays).max_s
 
     def watermark_ms(self, stated_s: float | None = None) -> int:
-        """A watermark's delay: as stated, else the largest network delay, so that no row is lost.
+        """Return a watermark's delay: as stated, else the largest network delay: no row is lost.
 
         Upwards, because Spark keeps it in whole milliseconds.
 
@@ -55,7 +55,7 @@ class Traffic:
         return math.ceil(round(delay_s * 1e3, 3))
 
     def timeline(self) -> Timeline:
-        """The events themselves."""
+        """Make the events themselves."""
         return Timeline(
             parse_rate(self.rate),
             parse_delays(self.delays),

@@ -46,7 +46,7 @@ class Arrivals:
         return len(self.index)
 
     def part(self, chosen: slice | NDArray[np.intp]) -> "Arrivals":
-        """Some of them."""
+        """Choose some of them."""
         columns = (self.partition, self.index, self.event_us, self.arrival_us)
         return Arrivals(*(column[chosen] for column in columns))
 
@@ -102,14 +102,14 @@ class Timeline:
         self._blocks_kept = partitions * (4 + math.ceil(4 * in_flight))  # start, cut, now
 
     def event_us(self, number: Ints) -> Ints:
-        """Event times of events given by their number in the whole stream."""
+        """Return event times of events given by their number in the whole stream."""
         seconds = self.rate.inverse(self.gaps.places(self.seed, number))
         reached = np.isfinite(seconds)
         offsets = np.rint(np.where(reached, seconds, 0.0) * 1e6).astype(np.int64)
         return np.where(reached, self.start_us + offsets, NEVER_US)
 
     def happened(self, until_us: int) -> int:
-        """How many events have an event time of at most ``until_us``."""
+        """Return how many events have an event time of at most ``until_us``."""
         if self.stop_us is not None:
             until_us = min(until_us, self.stop_us - 1)
         if until_us < self.start_us:
@@ -119,15 +119,15 @@ class Timeline:
         return self._refine(guess, until_us)
 
     def count(self, until_us: int, partition: int | None = None) -> int:
-        """How many events have arrived up to ``until_us``, of one partition or of all."""
+        """Return how many events have arrived up to ``until_us``, of one partition or of all."""
         return self.handed_out(Reach(until_us), partition)
 
     def arrived(self, after_us: int, until_us: int, partition: int | None = None) -> Arrivals:
-        """The events with ``after_us < arrival <= until_us``, of one partition or of all."""
+        """Return the events with ``after_us < arrival <= until_us``, of one partition or of all."""
         return self.released(Reach(after_us), Reach(until_us), partition)
 
     def handed_out(self, reach: Reach, partition: int | None = None) -> int:
-        """How many events are within a reach."""
+        """Return how many events are within a reach."""
         first, last = self._between(reach, reach)
         return sum(
             low + int(np.count_nonzero(self._times(p, low, high)[1] <= reach.arrival_us))
@@ -135,7 +135,7 @@ class Timeline:
         )
 
     def released(self, after: Reach, until: Reach, partition: int | None = None) -> Arrivals:
-        """The events within a reach and not within an earlier one.
+        """Return the events within a reach and not within an earlier one.
 
         >>> from slackwater.traffic import ConstantDelays, Rate
         >>> timeline = Timeline(Rate((0.0,), (10.0,)), ConstantDelays(0.1), seed=1, start_us=0)
@@ -153,7 +153,7 @@ class Timeline:
         return Arrivals(*(column[order] for column in columns))
 
     def cut(self, after_us: int, until_us: int, limit: int) -> int:
-        """The largest time up to ``until_us`` by which at most ``limit`` more rows arrive.
+        """Return the largest time up to ``until_us`` by which at most ``limit`` more rows arrive.
 
         Where so many rows arrive in the same microsecond that the limit allows none of them,
         they come together: a reader always gets on.
@@ -169,8 +169,9 @@ class Timeline:
         return boundary - 1 if taken > before else boundary
 
     def _bracket(self, rank: int) -> tuple[int, int, int]:
-        """Two times with the arrival of a rank (from zero) between them, and the rank's base:
-        how many have arrived by the first.
+        """Return two times with the arrival of a rank (from zero) between them.
+
+        And the rank's base: how many have arrived by the first.
 
         The k-th arrival comes no earlier than the k-th event happens, and no later than that
         plus the largest delay. So a short look finds it, however long the backlog is.
@@ -188,14 +189,16 @@ class Timeline:
         return low_us, high_us, low
 
     def _between(self, after: Reach, until: Reach) -> tuple[int, int]:
-        """Numbers of the first event that may not be within one reach and past the last that may
-        be within another; all events before the first are within the one."""
+        """Return numbers of the first event that may not be within one reach and past the last.
+
+        The last is one that may be within another; all events before the first are within the one.
+        """
         certain_us = min(after.arrival_us - self.delays.max_us, after.ceiling_us - 1)
         first = self.happened(certain_us)
         return first, max(first, self.happened(min(until.arrival_us, until.ceiling_us - 1)))
 
     def partition_range(self, partition: int, first: int, last: int) -> tuple[int, int]:
-        """Event indices of a partition among the stream's events ``first <= number < last``."""
+        """Return a partition's indices among the stream's events ``first <= number < last``."""
         step = self.partitions
         return -((partition - first) // step), -((partition - last) // step)
 
@@ -213,7 +216,7 @@ class Timeline:
         return np.full_like(index, partition), index, event_us[here], arrival_us[here]
 
     def _times(self, partition: int, low: int, high: int) -> Ints:
-        """Event times and arrival times of events ``low <= index < high`` of a partition."""
+        """Return event times and arrival times of events ``low <= index < high`` of a partition."""
         if low >= high:
             return np.empty((2, 0), dtype=np.int64)
         first, last = low // BLOCK, (high - 1) // BLOCK
@@ -222,7 +225,7 @@ class Timeline:
         return joined[:, low - first * BLOCK : high - first * BLOCK]
 
     def _block(self, partition: int, block: int) -> Ints:
-        """The times of one block, remembered because neighbours in time ask for it again."""
+        """Return the times of one block, remembered because neighbours in time ask for it again."""
         place = (partition, block)
         if place in self._blocks:
             return self._blocks[place]
@@ -236,7 +239,7 @@ class Timeline:
         return times
 
     def _refine(self, guess: int, until_us: int) -> int:
-        """From a guess at ``happened`` to its value; event times are rounded, so look."""
+        """Refine a guess at ``happened`` to its value; event times are rounded, so look."""
         low = max(guess - _STRIDE // 2, 0)
         while True:
             times = self.event_us(np.arange(low, low + _STRIDE, dtype=np.int64))

@@ -20,7 +20,7 @@ _COMBINE: dict[str, Callable[[list[float]], float]] = {
 
 
 def group_name(text: str) -> str:
-    """A name that is a folder's: short, of harmless characters, and different for different texts.
+    """Make a folder's name: short, of harmless characters, different for different texts.
 
     >>> group_name("flink/q1"), group_name("../x")
     ('flink@q1', '..@x-72e4d0')
@@ -43,7 +43,7 @@ def check_group_priority(value: str) -> None:
 
 
 def groups_of(ranked: Sequence[Ranked], by: By, combine: GroupPriority) -> dict[str, float]:
-    """The priority of each group."""
+    """Return the priority of each group."""
     found: dict[str, list[float]] = {}
     for each in ranked:
         found.setdefault(group_of(each, by), []).append(each.priority)
@@ -55,7 +55,7 @@ def group_of(ranked: Ranked, by: By) -> str:
 
 
 def members(ranked: Sequence[Ranked], by: By) -> list[Setting]:
-    """Every thread in its group."""
+    """Put every thread in its group."""
     return [
         Member(thread, group_of(each, by)) for each in ranked for thread in each.operator.threads
     ]

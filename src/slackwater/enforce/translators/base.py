@@ -36,7 +36,7 @@ class Translator(ABC):
     sets_helpers: ClassVar[bool] = False  # also threads that are no operator's
 
     def plan(self, ranked: Iterable[Ranked], scale: Scale) -> list[Setting]:
-        """The settings wanted now. Operators without threads here are passed over."""
+        """Return the settings wanted now. Operators without threads here are passed over."""
         present = [
             each
             for each in ranked
@@ -46,7 +46,7 @@ class Translator(ABC):
 
     @abstractmethod
     def _plan(self, ranked: Sequence[Ranked], scale: Scale) -> list[Setting]:
-        """``ranked`` is not empty and everyone in it has a thread."""
+        """Plan for ``ranked``, which is not empty; everyone in it has a thread."""
 
 
 def check_range(what: str, value: float, low: float, high: float) -> None:

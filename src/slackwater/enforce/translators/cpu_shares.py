@@ -59,6 +59,6 @@ class CpuShares(Translator):
         )
 
     def shares(self, priorities: dict[str, float], scale: Scale) -> list[Setting]:
-        """Of each group."""
+        """Return the share of each group."""
         wanted = normalise(priorities, scale, self.worst, self.best)
         return [GroupShare(group, max(LEAST, round(value))) for group, value in wanted.items()]

@@ -21,12 +21,12 @@ _THREAD = re.compile(r'^"(?P<name>.*)" .*\bnid=(?P<nid>0x[0-9a-f]+|\d+)\b')
 
 
 def thread_names(pid: int, timeout_s: float = 5.0) -> dict[int, str]:
-    """Thread number -> name."""
+    """Return the names of a JVM's threads by their numbers."""
     return parse_dump(_ask(pid, "threaddump", timeout_s))
 
 
 def parse_dump(text: str) -> dict[int, str]:
-    """The threads of a dump; their numbers are hexadecimal before Java 21, decimal since.
+    """Read the threads of a dump; numbers are hexadecimal before Java 21, decimal since.
 
     >>> parse_dump('"Calc[2] (1/1)#0" #78 prio=5 os_prio=0 tid=0x7f nid=0x1914 runnable  [0x0]')
     {6420: 'Calc[2] (1/1)#0'}
@@ -42,7 +42,7 @@ def parse_dump(text: str) -> dict[int, str]:
 
 
 def is_jvm(pid: int) -> bool:
-    """Whether a process has HotSpot loaded."""
+    """Tell whether a process has HotSpot loaded."""
     try:
         return "libjvm.so" in Path(f"/proc/{pid}/maps").read_text()
     except OSError:
@@ -68,8 +68,10 @@ def _ask(pid: int, command: str, timeout_s: float) -> str:
 
 
 def _is_open(pid: int, path: Path) -> bool:
-    """Whether the JVM listens there. Anybody may write to ``/tmp``: what is not its own, or
-    root's, is not asked."""
+    """Tell whether the JVM listens there.
+
+    Anybody may write to ``/tmp``: what is not its own, or root's, is not asked.
+    """
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -99,7 +101,7 @@ def _all(connection: socket.socket, deadline: Deadline) -> bytes:
 
 
 def _socket_path(pid: int) -> Path:
-    """Where the JVM's ``/tmp`` is seen from here; in a container it has a number of its own."""
+    """Return where the JVM's ``/tmp`` is seen from here; a container has numbers of its own."""
     return Path(f"/proc/{pid}/root/tmp/.java_pid{_inner_pid(pid)}")
 
 
@@ -139,7 +141,7 @@ def _open_socket(pid: int, path: Path) -> None:
 
 
 def _catches_quit(pid: int) -> bool:
-    """A JVM that has only just started has no handler yet."""
+    """Tell whether it handles the signal; a JVM that has only just started does not yet."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

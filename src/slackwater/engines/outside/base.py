@@ -28,7 +28,7 @@ class Driver(ABC):
         self._thread_ns: dict[Thread, int] = {}  # at the last reading
 
     def read(self, now_s: float) -> Reading:
-        """Operators, threads and metrics; CPU time is added here for all engines alike."""
+        """Read operators, threads and metrics; CPU time is added here for all engines alike."""
         try:
             reading = self._read(now_s)
         except EngineError:
@@ -42,17 +42,17 @@ class Driver(ABC):
 
     @abstractmethod
     def _read(self, now_s: float) -> Reading:
-        """Without CPU times. What cannot be made sense of may raise what it likes."""
+        """Read without CPU times. What cannot be made sense of may raise what it likes."""
 
     def pids(self) -> Iterable[int]:
-        """Processes of the engine on this machine, as of the last reading."""
+        """Return processes of the engine on this machine, as of the last reading."""
         return ()
 
     def close(self) -> None:  # noqa: B027
         """Let go of connections."""
 
     def _cpu_time(self, operators: Iterable[Operator]) -> dict[str, float]:
-        """Seconds that an operator's threads have run while they were its own; never goes back."""
+        """Return seconds that an operator's threads have run as its own; they never go back."""
         before, self._thread_ns = self._thread_ns, {}
         found = {}
         for operator in operators:
@@ -70,5 +70,5 @@ class Driver(ABC):
 
 
 def _finite(values: Values) -> Values:
-    """What is no number is not known."""
+    """Drop what is no number: it is not known."""
     return {name: value for name, value in values.items() if math.isfinite(value)}

@@ -44,7 +44,7 @@ class Subtask:
         return f"{self.vertex_name} ({self.index + 1}/{self.of})#"
 
     def writes_to(self, other: "Subtask", ship: str) -> bool:
-        """Whether any of its tuples reach that copy of a vertex downstream."""
+        """Tell whether any of its tuples reach that copy of a vertex downstream."""
         return ship != "FORWARD" or self.of != other.of or self.index == other.index
 
 
@@ -163,8 +163,7 @@ class Flink(Driver):
     def _threads(
         self, subtasks: list[Subtask]
     ) -> tuple[dict[str, tuple[Thread, ...]], dict[str, tuple[Thread, ...]]]:
-        """Threads of each operator that runs on this machine, and those that are nobody's, by
-        TaskManager.
+        """Return threads of each operator on this machine, and nobody's by TaskManager.
 
         Equal jobs have equal thread names. They are told apart by their age: the subtask that was
         started first has the thread that was.

@@ -34,7 +34,7 @@ class Endpoint:
         self._connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
 
     def text(self, path: str) -> str:
-        """What is answered, or an :class:`EngineError` that names the address."""
+        """Return what is answered, or raise an :class:`EngineError` that names the address."""
         for attempt in (1, 2):
             try:
                 return self._ask(path)
@@ -59,7 +59,7 @@ class Endpoint:
         self._connection.close()
 
     def patch(self, path: str) -> None:
-        """For engines of our own only: others are looked at and never told."""
+        """Tell an engine of our own something; others are looked at and never told."""
         try:
             self._ask(path, "PATCH")
         except (OSError, http.client.HTTPException) as error:

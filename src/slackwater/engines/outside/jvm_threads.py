@@ -30,7 +30,7 @@ class JvmThreads:
         return self.process is not None and is_alive(self.process)
 
     def read(self) -> dict[Thread, str]:
-        """All threads that have a name in Java."""
+        """Return all threads that have a name in Java."""
         try:
             present = {int(name) for name in os.listdir(f"/proc/{self.pid}/task")}
         except OSError as error:

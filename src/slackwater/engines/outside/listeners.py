@@ -10,7 +10,7 @@ _LISTEN = "0A"
 
 
 def pid_of_port(port: int) -> int | None:
-    """The process; ``None`` if nobody listens, or somebody whose files may not be read."""
+    """Return the process; ``None`` if nobody listens, or somebody whose files are closed to us."""
     sockets = {f"socket:[{inode}]" for inode in _listening(port)}
     if not sockets:
         return None
@@ -18,7 +18,7 @@ def pid_of_port(port: int) -> int | None:
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is one of this machine's (of this network namespace's).
+    """Tell whether an address is one of this machine's (of this network namespace's).
 
     >>> is_local("127.0.0.1"), is_local("192.0.2.1")
     (True, False)

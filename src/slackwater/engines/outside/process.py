@@ -88,7 +88,7 @@ class Process(Driver):
         return self._pids
 
     def _still(self, pid: int) -> list[int]:
-        """A process by its number, as long as it is the one that had it at first."""
+        """Return a process by its number, as long as it is the one that had it at first."""
         first = self._first.setdefault(pid, find_thread(pid))
         return [pid] if first is not None and is_alive(first) else []
 
@@ -132,7 +132,10 @@ def _check(label: str, name: str, how: Mapping[str, Any], names: Iterable[str]) 
 
 
 def _command_lines() -> Iterator[tuple[int, str]]:
-    """Of all processes but this one and those that it was started by: they name the engine too."""
+    """Yield command lines of all processes but ours and those that started it.
+
+    They name the engine too.
+    """
     own = set(_lineage(os.getpid()))
     for pid in pids():
         if pid not in own:

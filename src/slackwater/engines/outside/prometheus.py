@@ -17,8 +17,9 @@ class Sample(NamedTuple):
 
 
 def samples(text: str, wanted: frozenset[str]) -> Iterator[Sample]:
-    """The lines of the metrics wanted; others are not even taken apart, nor are values kept that
-    are no numbers.
+    """Yield the samples of the metrics wanted.
+
+    Other lines are not even taken apart, nor are values kept that are no numbers.
 
     >>> list(samples('# HELP x\\nx{a="1",b="2",} 3.0\\ny 4\\nz NaN', frozenset({"x", "z"})))
     [Sample(name='x', labels={'a': '1', 'b': '2'}, value=3.0)]

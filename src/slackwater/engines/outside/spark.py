@@ -113,8 +113,11 @@ class Spark(Driver):
         return Reading(now_s, tuple(operators), self._metrics(now_s, set(found)))
 
     def _names(self, jvm: JvmThreads) -> Mapping[Thread, str]:
-        """Where all threads are one query's, only its own name matters, and only until it ends:
-        asking takes long on a busy JVM, and it starts threads all the time."""
+        """Return the names of threads.
+
+        Where all threads are one query's, only its own name matters, and only until it ends: asking
+        takes long on a busy JVM, and it starts threads all the time.
+        """
         if self._whole and self._streams and all(is_alive(thread) for thread in self._streams):
             return self._streams
         return jvm.read()
@@ -148,7 +151,7 @@ class Spark(Driver):
         return [thread for each in _tree(pid) for thread in threads_of(each)]
 
     def _tasks(self, names: Mapping[Thread, str], queries: dict[str, str]) -> dict[Thread, str]:
-        """Threads that have had the same task since the last reading, with their query."""
+        """Return threads that have had the same task since the last reading, with their query."""
         seen = {t: match for t, name in names.items() if (match := _TASK.match(name))}
         stayed = {t: m for t, m in seen.items() if self._on_thread.get(t) == m["task"]}
         self._on_thread = {thread: match["task"] for thread, match in seen.items()}
@@ -167,7 +170,7 @@ class Spark(Driver):
         return found
 
     def _ask_stages(self, queries: dict[str, str]) -> dict[int, str]:
-        """Running stages and the queries that they work for, as their jobs' descriptions say."""
+        """Ask for running stages and their queries, as their jobs' descriptions say."""
         assert self._endpoint is not None
         found = {}
         for application in self._endpoint.json("/api/v1/applications"):
@@ -198,7 +201,7 @@ class Spark(Driver):
         return found
 
     def _last_batch(self, query: str, told: dict[str, float], now_s: float) -> Batch:
-        """The last one that ended: all that came after it began still waits.
+        """Return the last batch that ended: all that came after it began still waits.
 
         Gauges change when a batch ends, and one of them is how long it took. The input rate among
         them counts from the last time that Spark looked for data, even if there was none; so what
@@ -230,14 +233,14 @@ class Spark(Driver):
 
 
 def _local_port(label: str, endpoint: Endpoint) -> int:
-    """Threads can be steered on this machine only."""
+    """Return the port; threads can be steered on this machine only."""
     if not is_local(endpoint.host):
         raise UsageError(f"{label}: {endpoint.host} is another machine; run a middleware there")
     return endpoint.port
 
 
 def gauges_of(answer: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Gauges of each query, from what ``/metrics/json/`` answers.
+    """Return the gauges of each query, from what ``/metrics/json/`` answers.
 
     >>> name = "local-1.driver.spark.streaming.my.query.inputRate-total"
     >>> gauges_of({"gauges": {name: {"value": 12.5}, "x": {"value": 1}}})
@@ -256,5 +259,5 @@ def _python_workers(pid: int) -> tuple[Thread, ...]:
 
 
 def _tree(pid: int) -> list[int]:
-    """A process, and all below it."""
+    """Return a process, and all below it."""
     return [pid, *sorted(descendants(pid, all_processes()) - {pid})]

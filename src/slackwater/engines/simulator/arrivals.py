@@ -42,7 +42,7 @@ class Bursts:
 
 
 def parse_arrivals(text: str) -> Bursts | None:
-    """What a short text names; nothing for even arrivals.
+    """Read what a short text names; nothing for even arrivals.
 
     >>> parse_arrivals("even"), parse_arrivals("bursts:3:500ms:4s")
     (None, Bursts(peak=3.0, lasts_s=0.5, every_s=4.0))
@@ -92,7 +92,7 @@ class Arrivals:
             self._begin(place, feed.starts_s)
 
     def total(self, until_s: float) -> Floats:
-        """Events of each up to a time; times must not go back."""
+        """Return events of each up to a time; times must not go back."""
         while len(ended := np.flatnonzero(self._until_s <= until_s)):
             for place in ended.tolist():
                 self._switch(place)
@@ -100,7 +100,7 @@ class Arrivals:
         return total
 
     def came_s(self, place: int, position: float) -> float:
-        """When an event came; positions asked for must not go back."""
+        """Return when an event came; positions asked for must not go back."""
         stretches = self._stretches[place]
         while len(stretches) > 1 and stretches[1][1] <= position:
             stretches.popleft()

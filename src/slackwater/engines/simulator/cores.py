@@ -34,7 +34,7 @@ class Cores:
         heapq.heappush(self._ends, (self._served_s + work_s, self._number, name))
 
     def next_end_s(self) -> float:
-        """When the next piece ends if none is added; infinite if there is none."""
+        """Return when the next piece ends if none is added; infinite if there is none."""
         if not self._ends:
             return math.inf
         return self._now_s + (self._ends[0][0] - self._served_s) / self._share

@@ -19,7 +19,7 @@ _PASSES = 8  # over threads, in a step
 
 
 def run_paths(done: Floats, taken_s: Floats, given_s: Floats, depth: Ints) -> tuple[Floats, Floats]:
-    """Each row with time on a core: what is under way first, then from the source on.
+    """Run each row with time on a core: what is under way first, then from the source on.
 
     Only the first ``depth`` operators of a row run. Returns what is done then, and the time left.
 
@@ -46,7 +46,7 @@ def run_paths(done: Floats, taken_s: Floats, given_s: Floats, depth: Ints) -> tu
 def run_in_order(
     done: Floats, taken_s: Floats, depth: Ints, cores: int, step_s: float
 ) -> tuple[Floats, float]:
-    """Rows in this order, each on one core; a core whose row runs dry goes on with the next.
+    """Run rows in this order, each on one core; a core whose row runs dry takes the next.
 
     Returns what is done then, and the time used.
     """
@@ -70,8 +70,9 @@ def run_shared(
     cores: int,
     step_s: float,
 ) -> float:
-    """All operators as threads that share the cores by weight; changes ``done``, returns the time
-    used.
+    """Run all operators as threads that share the cores by weight.
+
+    Changes ``done``, returns the time used.
 
     ``busy`` is the share of its time that a thread computes and is not blocked.
     """
@@ -89,7 +90,7 @@ def run_shared(
 
 
 def wanted_by_threads(done: Floats, work_s: Floats, room: Floats) -> Floats:
-    """Time that each operator's thread can use: no operator runs far ahead of the next one.
+    """Return time that each operator's thread can use: none runs far ahead of the next.
 
     ``room`` is how many events of the source may wait behind each operator.
     """
@@ -100,8 +101,10 @@ def wanted_by_threads(done: Floats, work_s: Floats, room: Floats) -> Floats:
 
 
 def run_threads(done: Floats, work_s: Floats, room: Floats, given_s: Floats) -> Floats:
-    """Every operator on a thread of its own with so much time; changes ``done``, returns the time
-    used."""
+    """Run every operator on a thread of its own with so much time.
+
+    Changes ``done``, returns the time used.
+    """
     used = np.zeros(work_s.shape)
     for operator in range(work_s.shape[1], 0, -1):
         each_s = work_s[:, operator - 1]
@@ -116,7 +119,7 @@ def run_threads(done: Floats, work_s: Floats, room: Floats, given_s: Floats) -> 
 
 
 def fair_shares(wanted_s: Floats, most_s: Floats, total_s: float, weights: Floats) -> Floats:
-    """Time by weight, where whoever needs less leaves the rest to the others.
+    """Share time by weight, where whoever needs less leaves the rest to the others.
 
     >>> wanted = np.array([[1.0, 9.0, 9.0]])
     >>> shares = fair_shares(wanted, np.full((1, 3), 8.0), 9.0, np.array([[1.0, 1.0, 3.0]]))

@@ -26,7 +26,7 @@ class Heap:
 
     @classmethod
     def of(cls, cores: int) -> "Heap":
-        """Of a node with so many cores: as much a core as on the published machine."""
+        """Make the heap of a node with so many cores, each with as much as was published."""
         share = cores / PUBLISHED_CORES
         whole = cls()
         return cls(
@@ -34,7 +34,7 @@ class Heap:
         )
 
     def collecting(self, live_bytes: float, filled_bytes_per_s: float) -> float:
-        """The share of all cores' time."""
+        """Return the share of all cores' time."""
         free_bytes = self.total_bytes - live_bytes
         if free_bytes <= 0:
             return MOST

@@ -74,7 +74,7 @@ class MicroBatchEngine:
         return max(self._longest_wait_s, max(waits_s, default=0.0))
 
     def durations(self) -> list[tuple[int, float]]:
-        """Rows and seconds of all batches that ran."""
+        """Return rows and seconds of all batches that ran."""
         return [one for found in self._executions.values() for one in found.durations]
 
     # -- driver ---------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class OperatorEngine:
         return Snapshot(self.stream_now_s, slots, tuple(self._states), memory, self.cycle_s)
 
     def wait(self, until_s: float) -> None:
-        """One cycle, whatever was asked for: nobody can be admitted within it."""
+        """Let one cycle pass, whatever was asked for: nobody can be admitted within it."""
         for _ in range(self.steps):
             held, now_s = self.full, self.clock.now()
             self.clock.advance_to(now_s + self._step_s)
@@ -159,7 +159,7 @@ class OperatorEngine:
         self.end_cycle()
 
     def step(self, now_s: float, held: bool) -> None:
-        """What happened since this time, in which sources were perhaps held back."""
+        """Do what happened since this time, in which sources were perhaps held back."""
         self.passed, self.arrived = [], []
         self._take_in(now_s, held)
         before = self._done.copy()
@@ -195,7 +195,7 @@ class OperatorEngine:
     # -- one cycle ------------------------------------------------------------------------------
 
     def deliver(self, place: int, events: float, marks: Sequence[Mark]) -> None:
-        """What the node before has let through."""
+        """Take what the node before has let through."""
         self._came[place] += events
         for mark in marks:
             self._marks[place].append(mark)
@@ -203,19 +203,19 @@ class OperatorEngine:
                 self.learn(place, replace(mark, came_s=self.stream_now_s))
 
     def hold_up(self) -> None:
-        """Threads stop when the node behind has no room; the papers' schedulers let queues grow."""
+        """Stop threads when the node behind has no room; the papers' schedulers let queues grow."""
         if self.execution == "threads":
             for place, (other, there) in self.downstream.items():
                 waiting = float(other._done[there, 0] - other._done[there, 1] + other._came[there])
                 self._beyond[place] = max(0.0, BUFFERED / float(other._reach[there, 0]) - waiting)
 
     def learn(self, place: int, mark: Mark) -> None:
-        """A sweeping watermark has come, here or to the node where its query's source is."""
+        """Learn that a sweeping watermark has come, here or to the node of its query's source."""
         self._known_marks[place] = mark
         self._fresh[place] = True
 
     def _take_in(self, now_s: float, held: bool) -> None:
-        """Events and watermarks that arrive in this cycle, unless sources are held back."""
+        """Take in events and watermarks of this cycle, unless sources are held back."""
         came, self._came = self._came, np.zeros(len(self._queries))
         self._fresh |= came > FEW
         if held:
@@ -274,12 +274,12 @@ class OperatorEngine:
     # -- what is seen of it ---------------------------------------------------------------------
 
     def pending_s(self) -> list[float]:
-        """How long ago windows ended whose watermark is still on its way here."""
+        """Return how long ago windows ended whose watermark is still on its way here."""
         now_s = self.clock.now()
         return [now_s - mark.ended_s for marks in self._marks for mark in marks]
 
     def moved_on(self, place: int) -> float:
-        """Events of the source that have passed this node so far."""
+        """Return how many events of the source have passed this node so far."""
         return float(self._done[place, -1])
 
     def live_bytes(self) -> float:
@@ -308,7 +308,7 @@ class OperatorEngine:
             )
 
     def _oldest_s(self, place: int, queued: float, now_s: float) -> float:
-        """When the first of the events that wait came; a node without the source guesses."""
+        """Return when the first event that waits came; a node without the source guesses."""
         if self._segments[place].is_first:
             return self._sources.came_s(place, float(self._done[place, -1]))
         return now_s - queued / self._queries[place].rate
@@ -341,7 +341,7 @@ class OperatorEngine:
         )
 
     def _rate(self, place: int) -> float | None:
-        """That the source sees; other nodes are told no more than the mean."""
+        """Return the rate that the source sees; other nodes are told no more than the mean."""
         if self._segments[place].is_first:
             return float(self._sources.rate_seen[place])
         return self._queries[place].rate if self.forwarding else None
@@ -359,7 +359,7 @@ class OperatorEngine:
 
 
 def _shown(segment: Segment) -> list[tuple[float, float, float]]:
-    """Of each operator: events that reach it, events out for one in, cost of one."""
+    """Return of each operator: events that reach it, events out for one in, cost of one."""
     query, shown = segment.query, segment.query.operators[segment.part]
     outs = [operator.selectivity for operator in shown]
     if segment.is_last and not shown[-1].keeps:
@@ -369,5 +369,5 @@ def _shown(segment: Segment) -> list[tuple[float, float, float]]:
 
 
 def least_cores(queries: Sequence[PipelineQuery]) -> int:
-    """Cores that the queries fill if nothing is wasted."""
+    """Return how many cores the queries fill if nothing is wasted."""
     return math.ceil(sum(query.rate * float(query.work_s.sum()) for query in queries))

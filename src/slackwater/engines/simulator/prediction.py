@@ -48,7 +48,7 @@ class Calibration:
         drivers: int = 1,
         driver_cores: float | None = None,
     ) -> Machine:
-        """One driver's part of such a machine, perhaps with another number of cores."""
+        """Return one driver's part of such a machine, perhaps with another number of cores."""
         whole = self.cores if cores is None else cores
         free = max(0.1, whole - self.background)
         admitted = slots or Machine(whole).admitted

@@ -99,7 +99,7 @@ class Execution:
         return work_s * float(self._rng.lognormal(-spread * spread / 2, spread))
 
     def end(self, now_s: float) -> list[Result]:
-        """The batch has ended: what it emitted."""
+        """End the batch; return what it emitted."""
         batch = self._batch
         assert batch is not None, f"{self.query.name} ran no batch"
         if batch.max_event_s is not None:

@@ -54,7 +54,7 @@ class Sources:
         self._ended_s: list[float | None] = [None] * len(segments)  # on the clock, the next ends
 
     def take(self, now_s: float, step_s: float) -> tuple[Floats, list[Mark | None]]:
-        """What comes within a step: events, and where there is one a watermark."""
+        """Return what comes within a step: events, and where there is one a watermark."""
         until_s = now_s + step_s - self.held_s
         before, self._total = self._total, self._arrivals.total(until_s)
         came: Floats = self._total - before
@@ -69,7 +69,7 @@ class Sources:
         return came, marks
 
     def came_s(self, place: int, position: float) -> float:
-        """When so many events had come, in the time of the streams."""
+        """Return when so many events had come, in the time of the streams."""
         return self._arrivals.came_s(place, position)
 
     def _measure(self, rates: Floats, from_s: float, step_s: float) -> None:
@@ -87,7 +87,7 @@ class Sources:
         return Mark(end_s, ended_s, max(0.0, position), came_s)
 
     def _draw(self, place: int) -> float:
-        """When the next window's watermark arrives, in the time of its stream."""
+        """Draw when the next window's watermark arrives, in the time of its stream."""
         query = self._queries[place]
         delays = self._firsts[place].draw(self._rng, query.streams)
         return self._next_end_s[place] + query.delay_s + float(delays.max())

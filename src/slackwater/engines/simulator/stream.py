@@ -19,11 +19,11 @@ class Stream:
         self._start_s = timeline.start_us / 1e6
 
     def arrived(self, until_s: float) -> int:
-        """Rows up to then."""
+        """Return how many rows have arrived up to then."""
         return self._timeline.count(round(until_s * 1e6))
 
     def frontier_s(self, until_s: float) -> float | None:
-        """The largest event time among the rows up to then; ``None`` where there are none."""
+        """Return the largest event time among the rows up to then; ``None`` without any."""
         until_us, look_us = round(until_s * 1e6), _FIRST_LOOK_US
         while True:
             seen = self._timeline.arrived(until_us - look_us, until_us).event_us
@@ -36,5 +36,5 @@ class Stream:
             look_us *= 4
 
     def limited_s(self, after_s: float, until_s: float, rows: int) -> float:
-        """The latest moment up to ``until_s`` by which at most so many more rows have arrived."""
+        """Return the latest moment up to ``until_s`` by which at most so many more rows came."""
         return self._timeline.cut(round(after_s * 1e6), round(until_s * 1e6), rows) / 1e6

@@ -35,11 +35,11 @@ class FirstArrivals:
         self._chance = 1.0 - left
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """So many of them, in seconds."""
+        """Draw so many of them, in seconds."""
         return np.interp(rng.random(size), self._chance, self._times)
 
 
 @lru_cache(maxsize=64)
 def first_arrivals(rate: float, delays: str) -> FirstArrivals:
-    """The same for all queries that are alike in this."""
+    """Return one for all queries that are alike in this."""
     return FirstArrivals(rate, delays)

@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 def run(file: MiddlewareFile, say: Say, seconds: float | None = None) -> dict[str, Any]:
-    """Until a signal or ``seconds``; everything is put back then. The last status."""
+    """Run until a signal or ``seconds``, put everything back, and return the last status."""
     journal = Journal(folder() / f"{file.name}.journal")
     stop = threading.Event()
     middleware = Middleware(file, journal, say)
@@ -87,7 +87,7 @@ def restore(name: str | None, say: Say) -> int:
 
 
 def only_one() -> str:
-    """The name of the middleware that runs."""
+    """Return the name of the middleware that runs."""
     names = [path.stem for path in sorted(folder().glob("*.sock")) if wire.answers(path)]
     if not names:
         raise UsageError("no middleware is running")

@@ -71,7 +71,7 @@ class Engine:
         return True
 
     def status(self) -> dict[str, Any]:
-        """For ``--status``, which is asked for in another thread."""
+        """Return its state for ``--status``, which is asked for in another thread."""
         reading = self.reading
         operators = () if reading is None else reading.operators
         return {

@@ -105,7 +105,7 @@ class Middleware:
             engine.driver.close()
 
     def status(self) -> dict[str, Any]:
-        """What there is to know, for ``--status``."""
+        """Return what there is to know, for ``--status``."""
         return {
             "cycles": self.cycles,
             "cpu_share": self.cpu_share(),
@@ -122,7 +122,7 @@ class Middleware:
         }
 
     def cpu_share(self) -> float:
-        """CPU time of this process since it began, as a share of one CPU."""
+        """Return CPU time of this process since it began, as a share of one CPU."""
         passed_s = self._running.elapsed_s
         return (process_cpu_s() - self._cpu_before_s) / passed_s if passed_s > 0 else 0.0
 
@@ -148,7 +148,7 @@ class Middleware:
     def _allowed(
         self, task: Task, engines: Sequence[Engine], settings: list[Setting]
     ) -> list[Setting]:
-        """Without what this process has no right to do, which is said once."""
+        """Leave out what this process has no right to do, and say so once."""
         pids = {pid for engine in engines for pid in engine.driver.pids()}
         if task.translator.needs == {"nice"}:
             warning = autogroup_warning(pids)

@@ -53,7 +53,7 @@ class Task:
         return own if self.condition is None else (*own, self.condition.metric)
 
     def due(self, now_s: float) -> bool:
-        """Whether its period has passed; the next one is counted from when this one should be."""
+        """Tell whether its period has passed; the next one is counted from when it should be."""
         if now_s < self.due_s <= now_s + self.section.period:  # else the clock was set back
             return False
         late = now_s - self.due_s >= self.section.period
@@ -61,7 +61,7 @@ class Task:
         return True
 
     def wants_to_act(self, engines: Sequence[Engine]) -> bool:
-        """Switched by hand, or by its condition, or as the file says."""
+        """Tell whether it is switched on: by hand, or by its condition, or as the file says."""
         if self.by_hand is not None:
             return self.by_hand
         if self.condition is None:
@@ -74,7 +74,7 @@ class Task:
         return self.section.enabled and self.condition.holds({self.condition.metric: scoped})
 
     def plan(self, engines: Sequence[Engine], now_s: float) -> list[Setting]:
-        """What it wants to be set now."""
+        """Return what it wants to be set now."""
         scale = self.section.scale or ("ratio" if self.policy is None else self.policy.scale)
         ranked = []
         for engine in engines:
@@ -93,8 +93,10 @@ class Task:
         return self.translator.plan(ranked, scale)
 
     def unknown_operators(self, engines: Sequence[Engine]) -> str | None:
-        """Names in its ``priorities`` that none of the operators in its scope has, in a line: once,
-        when all of its engines are there."""
+        """Name what its ``priorities`` name and none of the operators in its scope has.
+
+        In one line, and once, when all of its engines are there.
+        """
         if self._looked or not self.section.priorities or len(engines) < len(self.engines):
             return None
         operators = [operator for engine in engines for operator in self._scope(engine)]
@@ -131,7 +133,7 @@ class Task:
 
 
 def logical_operators(operators: Iterable[Operator]) -> list[Operator]:
-    """What the user wrote, as far as the engine tells it.
+    """Return the operators that the user wrote, as far as the engine tells them.
 
     >>> copies = [Operator(f"map-{i}", "q", ("map",)) for i in range(2)]
     >>> [operator.name for operator in logical_operators(copies)]
@@ -145,8 +147,9 @@ def logical_operators(operators: Iterable[Operator]) -> list[Operator]:
 
 
 def merge(metric: str, values: Values, operators: Iterable[Operator]) -> dict[str, float]:
-    """A figure of physical operators as one of each logical one: what is counted is added up, of
-    ages the largest counts, of costs and the like the mean.
+    """Merge a figure of physical operators into one of each logical one.
+
+    What is counted is added up, of ages the largest counts, of costs and the like the mean.
 
     >>> copies = [Operator(f"map-{i}", "q", ("map",)) for i in range(2)]
     >>> metrics, values = ("queue-size", "head-age", "cost"), {"map-0": 3, "map-1": 5}
@@ -166,6 +169,6 @@ def merge(metric: str, values: Values, operators: Iterable[Operator]) -> dict[st
 
 
 def _with_query(operator: Operator) -> Operator:
-    """Operators of two queries may have one name."""
+    """Add the query to the names: operators of two queries may have one name."""
     logical = operator.logical or (operator.name,)
     return replace(operator, logical=tuple(f"{operator.query}/{name}" for name in logical))

@@ -23,7 +23,7 @@ LINE_PERIOD_S = 10.0  # between two status lines where the output is not a termi
 def supervise(
     file: FleetFile, path: Path, console: Console, seconds: float | None, watch: Path | None = None
 ) -> None:
-    """Until a signal, or for so long."""
+    """Run a supervisor until a signal, or for so long."""
     supervisor = Supervisor(file, path)
     _on_signals(supervisor)
     if seconds is not None:
@@ -42,13 +42,13 @@ def supervise(
 
 
 def work(file: FleetFile, path: Path, name: str, connect_to: str | None) -> None:
-    """Until the supervisor says so, or a signal."""
+    """Run a worker until the supervisor ends it, or a signal."""
     worker = Worker(file, path, name, connect_to)
     worker.run(on_open=lambda: _on_signals(worker))
 
 
 def table(supervisor: Supervisor) -> Table:
-    """Queries, where they are, and their accuracies."""
+    """Make a table of queries, where they are, and their accuracies."""
     names = ", ".join(sorted(supervisor.placement.workers)) or "none yet"
     grid = Table(title=f"fleet {supervisor.name}, workers: {names}", title_justify="left")
     columns = ("query", "phase", "worker", "priority", "moves", "desired", "current", "delivered")
@@ -84,7 +84,7 @@ def _show(supervisor: Supervisor, console: Console) -> None:
 
 
 def _words(row: dict[str, Any]) -> str:
-    """A query in a line.
+    """Describe a query in a line.
 
     >>> row = {"query": "ads", "phase": "running", "worker": "w1", "accuracy": {"desired": 0.6}}
     >>> _words(row), _words({"query": "ads", "phase": "unplaced", "worker": None, "accuracy": None})
@@ -97,7 +97,7 @@ def _words(row: dict[str, Any]) -> str:
 
 
 def _write(supervisor: Supervisor, path: Path) -> None:
-    """A line of JSON a second."""
+    """Write a line of JSON a second."""
     with path.open("a") as file:
         while not supervisor.closing:
             file.write(json.dumps(supervisor.status()) + "\n")

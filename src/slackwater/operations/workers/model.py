@@ -77,7 +77,7 @@ class WorkerView:
 
 
 def measured(placed: Placed, workers: Mapping[str, WorkerView]) -> dict[str, float] | None:
-    """What a query costs: fixed, slope, most (cores), and which part of its input it processes."""
+    """Return what a query costs where it runs; ``None`` while that is not known."""
     view = workers.get(placed.worker or "")
     if view is None:
         return None
@@ -121,15 +121,15 @@ class Model:
         self.load = self._load([measured(each, workers) or each.cost or {} for each in running])
 
     def query(self, task: str, number: int) -> Placed:
-        """The query that is an instance."""
+        """Return the query that is an instance."""
         return next(each for each in self.instances(task) if self._number(each) == number)
 
     def instances(self, task: str) -> list[Placed]:
-        """The queries of a task."""
+        """Return the queries of a task."""
         return [each for each in self._running if each.wanted.of_task == task]
 
     def aims(self, keep: Keep) -> list[Directive]:
-        """What the shedders of each query are to keep: all instances of a task the same."""
+        """Return what the shedders of each query are to keep: all instances of a task the same."""
         own = np.zeros(len(self.graph.tasks))  # what was stated for a source itself
         for each in self._running:
             place = self.graph.index[each.wanted.of_task]
@@ -156,8 +156,10 @@ class Model:
         return found
 
     def _floors(self) -> Floats:
-        """By task: what its readers must at least be left, those included that are on the way,
-        not measured yet, or never shed."""
+        """Return by task what its readers must at least be left.
+
+        Those included that are on the way, not measured yet, or never shed.
+        """
         floors = self.graph.over_queries(
             self.graph.min_accuracy, np.ones(len(self.graph.queries), bool)
         )
@@ -178,7 +180,7 @@ class Model:
         return floors
 
     def _given_of(self, accuracies: Floats) -> Floats:
-        """By task: the least accuracy of its producers; 1 without any."""
+        """Return by task the least accuracy of its producers; 1 without any."""
         given = np.ones(len(accuracies))
         np.minimum.at(given, self.graph.edges[:, 1], accuracies[self.graph.edges[:, 0]])
         found: Floats = np.maximum(given, 1e-9)
@@ -188,7 +190,7 @@ class Model:
         return self._numbers[placed.wanted.name]
 
     def _load(self, costs: list[dict[str, float]]) -> Load:
-        """A source whose rate is not known is offered one row a second: parts are what counts."""
+        """Return the load; a source whose rate is not known has one row a second: parts count."""
         task = self.layout.task
         local = np.array([min(max(cost["current"], 0.01), 1.0) for cost in costs])
         fixed = np.array([cost["fixed"] for cost in costs])
@@ -212,8 +214,10 @@ class Model:
         )
 
     def _steady(self, slope: Floats, at_sources: Floats) -> Floats:
-        """Cores at full accuracy: by what sources are offered now, which is known exactly, and what
-        a row of theirs costs, which is not.
+        """Return cores at full accuracy that do not follow what sources have just shed.
+
+        By what sources are offered now, which is known exactly, and what a row of theirs costs,
+        which is not.
 
         What sources shed comes to a log seconds later; without this a query would seem to cost
         less whenever its sources have just let more through, and the reverse.
@@ -231,7 +235,7 @@ class Model:
         return found
 
     def _given(self, local: Floats) -> Floats:
-        """By task: the accuracy of what it is given, the least of its producers' (equation 3)."""
+        """Return by task the least accuracy of its producers (equation 3)."""
         given = np.ones(len(local))
         for layer in self.graph.layers:
             producers, consumers = self.graph.edges[layer].T
@@ -241,7 +245,7 @@ class Model:
         return given
 
     def _at_sources(self, source_rate: Floats) -> Floats:
-        """By task: rows a second of the sources that it lives on."""
+        """Return by task the rows a second of the sources that it lives on."""
         found = source_rate.copy()
         for layer in self.graph.layers:
             producers, consumers = self.graph.edges[layer].T
@@ -266,7 +270,7 @@ def _place(placed: Placed) -> str:
 
 
 def _rates(queries: Iterable[Placed], workers: Mapping[str, WorkerView]) -> dict[str, float]:
-    """By task: rows a second that come for its instances together, as far as is known."""
+    """Return by task the rows a second that come for its instances, as far as is known."""
     found: dict[str, float] = {}
     for each in queries:
         view = workers.get(each.worker or "")
@@ -276,7 +280,7 @@ def _rates(queries: Iterable[Placed], workers: Mapping[str, WorkerView]) -> dict
 
 
 def _others(view: WorkerView, everyone: Iterable[Placed]) -> float:
-    """Cores that queries which may be shed cannot have: of other processes and other queries."""
+    """Return cores that queries which may be shed cannot have: of others, processes and queries."""
     used = float(view.report["others"])
     for each in everyone:
         cost = view.queries.get(each.wanted.name, {}).get("cost")
@@ -286,7 +290,7 @@ def _others(view: WorkerView, everyone: Iterable[Placed]) -> float:
 
 
 def _numbers(queries: Iterable[Placed]) -> dict[str, int]:
-    """Which instance of its task each query is."""
+    """Number the instances of each task."""
     seen: dict[str, int] = {}
     found = {}
     for each in queries:
@@ -297,7 +301,7 @@ def _numbers(queries: Iterable[Placed]) -> dict[str, int]:
 
 
 def _by_task(values: Floats, task: Any, tasks: int) -> Floats:
-    """The largest of its instances."""
+    """Return by task the largest of its instances."""
     found = np.zeros(tasks)
     np.maximum.at(found, task, values)
     return found

@@ -57,8 +57,11 @@ class Placement:
         self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
 
     def want(self, wanted: list[Wanted], now_s: float) -> list[Directive]:
-        """The fleet file has changed: queries that are new are placed, others stop, and one that
-        should be elsewhere now moves, if it fits there."""
+        """Take a changed fleet file.
+
+        Queries that are new are placed, others stop, and one that should be elsewhere now moves, if
+        it fits there.
+        """
         named = {each.name: each for each in wanted}
         found = []
         for name, placed in list(self.queries.items()):
@@ -78,11 +81,11 @@ class Placement:
     # -- what happens ---------------------------------------------------------------------------
 
     def joined(self, worker: str, cores: float) -> None:
-        """A worker is there, perhaps again."""
+        """Note that a worker is there, perhaps again."""
         self.workers[worker] = WorkerView(worker, cores)
 
     def reported(self, worker: str, report: dict[str, Any], now_s: float) -> list[Directive]:
-        """What a worker runs now; a query that runs where it should not is stopped there."""
+        """Take what a worker runs now; a query that runs where it should not is stopped there."""
         view = self.workers.get(worker)
         if view is None:
             return []
@@ -97,7 +100,7 @@ class Placement:
     def ended(
         self, worker: str, query: str, error: str | None, now_s: float, ordered: bool = False
     ) -> None:
-        """A query that a worker was told to start or stop runs there no more.
+        """Note that a query that a worker was told to start or stop runs there no more.
 
         Parameters
         ----------
@@ -124,7 +127,7 @@ class Placement:
             placed.told_s = now_s
 
     def lost(self, worker: str) -> None:
-        """A worker is dead for certain: what it ran is placed again."""
+        """Place again what a worker ran that is dead for certain."""
         self.workers.pop(worker, None)
         for placed in self.queries.values():
             if placed.worker == worker:
@@ -152,7 +155,7 @@ class Placement:
         return found + self._again(now_s)
 
     def control(self, now_s: float) -> list[Directive]:
-        """One cycle of the quality controller over all workers."""
+        """Run one cycle of the quality controller over all workers."""
         running = [each for each in self.queries.values() if each.phase == "running"]
         shed = [each for each in running if each.wanted.min_accuracy is not None]
         known = [each for each in shed if self._measured(each) is not None]
@@ -179,7 +182,7 @@ class Placement:
         return found
 
     def warming(self, now_s: float) -> set[str]:
-        """Workers on which a query warms up."""
+        """Return the workers on which a query warms up."""
         keys = self._controller.warmups.warming(now_s)
         found = set()
         for name, number in keys:
@@ -193,7 +196,7 @@ class Placement:
         self.events.append({**entry, "worker": placed.worker, "lacked": lacked})
 
     def _settles(self, placed: Placed, now_s: float) -> bool:
-        """Whether it is on the way, or has not run for long enough to say what it costs."""
+        """Tell whether it is on the way, or has not run long enough to say what it costs."""
         if placed.wanted.min_accuracy is None or placed.phase in ("stopped", "failed"):
             return False
         if placed.phase != "running":
@@ -204,7 +207,7 @@ class Placement:
         return cost.get("batches", WARM) < WARM and now_s < placed.measured_s + SETTLE_S
 
     def _waiting(self) -> list[Placed]:
-        """Queries that were stopped for want of CPU, each with the worker that it would go to."""
+        """Return queries stopped for want of CPU, each with the worker that it would go to."""
         found = [
             each
             for each in self.queries.values()
@@ -221,7 +224,7 @@ class Placement:
     # -- steps ----------------------------------------------------------------------------------
 
     def _believe(self, placed: Placed, view: WorkerView, now_s: float) -> bool:
-        """Whether a query may run where a worker says that it does."""
+        """Tell whether a query may run where a worker says that it does."""
         worker = view.name
         if placed.phase in ("unplaced", "failed"):  # adopted: we were not there when it was placed
             placed.phase, placed.worker, placed.told_s = "running", worker, now_s
@@ -256,7 +259,7 @@ class Placement:
         return [self._move(placed, target, now_s)]
 
     def _move(self, placed: Placed, target: str, now_s: float) -> Directive:
-        """It starts there when it is known to have stopped here."""
+        """Move a query: it starts there when it is known to have stopped here."""
         assert placed.worker is not None
         log.warning("%s moves from %s to %s", placed.wanted.name, placed.worker, target)
         placed.phase, placed.target, placed.told_s = "moving", target, now_s
@@ -264,7 +267,7 @@ class Placement:
         return Directive(placed.worker, "stop", placed.wanted.name)
 
     def _stop(self, placed: Placed, now_s: float, lacked: float | None) -> Directive:
-        """For want of CPU; it comes back when there is some."""
+        """Stop a query for want of CPU; it comes back when there is some."""
         assert placed.worker is not None
         log.error("%s stops: no worker has the CPU for its minimum", placed.wanted.name)
         self._note("stops", placed, now_s, lacked)
@@ -298,7 +301,7 @@ class Placement:
         return None if chosen is None else names[chosen]
 
     def _free(self, view: WorkerView) -> float:
-        """Cores that nobody uses; queries that are not measured yet count as one each."""
+        """Return cores that nobody uses; queries that are not measured yet count as one each."""
         mine = [each for each in self.queries.values() if each.worker == view.name]
         unknown = [each for each in mine if self._measured(each) is None]
         used = float(view.report.get("used", 0.0)) + float(view.report.get("others", 0.0))

@@ -37,7 +37,7 @@ MOST_STRANGERS = 32  # connections at once that have not shown the token yet
 
 
 def wanted_of(file: FleetFile) -> list[Wanted]:
-    """The queries of a fleet file."""
+    """Return the queries of a fleet file."""
     return [
         Wanted(
             name,
@@ -52,7 +52,7 @@ def wanted_of(file: FleetFile) -> list[Wanted]:
 
 
 def _check_cpus(file: FleetFile) -> None:
-    """Of workers that are started here."""
+    """Refuse CPUs that are not here, for workers that are started here."""
     there = os.sched_getaffinity(0)
     for name, section in file.workers.items():
         missing = sorted(set(section.cpus) - there)
@@ -108,7 +108,7 @@ class Supervisor:
         threading.Thread(target=self._accept, name="slackwater-accept", daemon=True).start()
 
     def run(self) -> None:
-        """Until :meth:`stop`."""
+        """Run until :meth:`stop`."""
         joining = Deadline(JOIN_S, self._clock)
         while not self._closing.is_set():
             try:
@@ -118,7 +118,7 @@ class Supervisor:
                 self._closing.wait(PERIOD_S)
 
     def _turn(self, waited: bool) -> None:
-        """One round; ``waited``: long enough for workers to join."""
+        """Run one round; ``waited``: long enough for workers to join."""
         self._keep_workers()
         self._hear()
         if self._complete() or waited:
@@ -129,14 +129,16 @@ class Supervisor:
             self._direct(self.placement.control(self._clock.now()))
 
     def _complete(self) -> bool:
-        """Whether every worker that lives has said what it runs: what runs is not started twice,
-        and the first to come does not get everything."""
+        """Tell whether every worker that lives has said what it runs.
+
+        What runs is not started twice then, and the first to come does not get everything.
+        """
         living = [name for name, process in self.processes.by_name.items() if process.alive]
         views = [self.placement.workers.get(name) for name in living]
         return all(view is not None and view.report for view in views)
 
     def stop(self) -> None:
-        """Ends the loop; also from a signal handler."""
+        """End the loop; also from a signal handler."""
         self._closing.set()
 
     @property
@@ -164,7 +166,7 @@ class Supervisor:
         self._server.close()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One a query, for the table."""
+        """Return one row a query, for the table."""
         found = []
         warming = self.placement.warming(self._clock.now())
         for placed in list(self.placement.queries.values()):
@@ -189,7 +191,7 @@ class Supervisor:
         return found
 
     def status(self) -> dict[str, Any]:
-        """Everything that is known, for a file of JSON lines."""
+        """Return everything that is known, for a file of JSON lines."""
         workers = {
             name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
             for name, view in list(self.placement.workers.items())
@@ -202,7 +204,7 @@ class Supervisor:
         }
 
     def _reread(self) -> None:
-        """Queries may be added to the file and taken from it while the fleet runs."""
+        """Read the file again: queries may be added and taken from it while the fleet runs."""
         try:
             changed_ns = self.path.stat().st_mtime_ns
             if changed_ns == self._changed_ns:
@@ -243,7 +245,10 @@ class Supervisor:
         self.processes.add(name, process.pid)
 
     def _bury(self, name: str) -> None:
-        """Nothing that a dead worker started may still write when its queries go on elsewhere."""
+        """Clear up after a dead worker.
+
+        Nothing that it started may still write when its queries go on elsewhere.
+        """
         process = self.processes.by_name.get(name)
         log.warning("worker %s died", name)
         if process is not None:
@@ -299,7 +304,7 @@ class Supervisor:
             del self._channels[channel.peer]
 
     def _hear(self) -> None:
-        """What has come in, for at most one period."""
+        """Handle what has come in, for at most one period."""
         deadline = Deadline(PERIOD_S, self._clock)
         while not deadline.passed:
             try:

@@ -74,7 +74,7 @@ class Worker:
         self._stop = threading.Event()
 
     def run(self, on_open: Callable[[], None] = lambda: None) -> None:
-        """Until the supervisor says that it is over, or :meth:`stop`.
+        """Run until the supervisor says that it is over, or :meth:`stop`.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Worker:
         spark.stop()
 
     def stop(self) -> None:
-        """Also from a signal handler."""
+        """Stop; also from a signal handler."""
         self._stop.set()
         channel = self._channel
         if channel is not None:
@@ -107,7 +107,7 @@ class Worker:
     # -- the channel ----------------------------------------------------------------------------
 
     def _serve(self, fleet: Fleet) -> None:
-        """One connection to the supervisor, as long as it lasts."""
+        """Serve one connection to the supervisor, as long as it lasts."""
         connection = address.connect(self.fleet_name, self._connect_to)
         channel = join(connection, self._token, self.name)
         channel.send({"op": "hello", "pid": os.getpid(), "cores": self._cores})
@@ -201,7 +201,7 @@ class Worker:
                 log.exception("%s could not be done", order)
 
     def _end_with_spark(self, fleet: Fleet) -> None:
-        """Without its JVM a worker is dead; whoever supervises it sees that, and places anew."""
+        """End when the JVM has died; whoever supervises the worker sees that, and places anew."""
         process = getattr(fleet.spark.sparkContext._gateway, "proc", None)
         if process is not None and process.poll() is not None and not self._stop.is_set():
             log.critical("Spark's JVM has died, and this worker with it")
@@ -236,7 +236,10 @@ class Worker:
         self._tell_ended(name, None, ordered=True)
 
     def _look_for_failures(self, fleet: Fleet) -> None:
-        """The fleet starts what lost a Python process again by itself; the rest is told."""
+        """Tell what has ended.
+
+        The fleet itself starts what lost a Python process again.
+        """
         for name in fleet.ended & self._locks.keys():
             error = fleet.failures.get(name)
             fleet.forget(name)
@@ -244,7 +247,7 @@ class Worker:
             self._tell_ended(name, error)
 
     def _lock(self, name: str) -> None:
-        """Nobody else runs a query as long as we do, even if a supervisor errs."""
+        """Lock a query: nobody else runs it as long as we do, even if a supervisor errs."""
         checkpoint = self._launch.checkpoint(name)
         checkpoint.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(checkpoint / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -262,6 +265,6 @@ class Worker:
 
 
 def _for_worker(file: FleetFile, cores: float) -> FleetFile:
-    """The fleet file, with as many task slots as the worker has cores."""
+    """Return the fleet file, with as many task slots as the worker has cores."""
     master = file.spark.master or f"local[{max(1, round(cores))}]"
     return file.model_copy(update={"spark": file.spark.model_copy(update={"master": master})})

@@ -18,7 +18,7 @@ class Accuracy(ABC):
     name: ClassVar[str] = ""  # as users write it
 
     def current(self, layout: Layout, load: Load) -> Floats:
-        """By task (equation 3): its own part of the least that its producers have."""
+        """Return by task (equation 3) its own part of the least that its producers have."""
         graph = layout.graph
         found = np.clip(self._local(layout, load), 0.0, 1.0)
         producers, consumers = graph.edges[:, 0], graph.edges[:, 1]
@@ -30,18 +30,18 @@ class Accuracy(ABC):
 
     @abstractmethod
     def _local(self, layout: Layout, load: Load) -> Floats:
-        """By task; clipped to between 0 and 1 by the caller."""
+        """Return a value by task; the caller clips it to between 0 and 1."""
 
 
 def offered(layout: Layout, load: Load) -> Floats:
-    """Rows per second that there are for each task, before any are shed."""
+    """Return rows per second that there are for each task, before any are shed."""
     rates = load.source_rate.copy()
     np.add.at(rates, layout.graph.edges[:, 1], load.out_rate)
     return rates
 
 
 def part(rates: Floats, of: Floats) -> Floats:
-    """Quotients; all of nothing is everything.
+    """Divide; all of nothing is everything.
 
     >>> part(np.array([1.0, 0.0]), np.array([2.0, 0.0])).tolist()
     [0.5, 1.0]
