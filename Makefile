@@ -45,7 +45,7 @@ lint: $(VENV)/ready
 	$(BIN)/lint-imports --no-logo
 
 bench-batch: $(VENV)/ready ## CPU per micro-batch: stock, each setting of the session alone, all
-	$(BIN)/python -m slackwater_bench.batch
+	$(BIN)/python -m slackwater_bench.costs.session
 
 bench-gate: $(VENV)/ready ## what each gate costs per batch and per query
 	$(BIN)/slackwater bench gate

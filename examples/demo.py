@@ -14,7 +14,8 @@ from rich.table import Table
 
 from slackwater.core import SlackwaterError
 from slackwater.spark import Fleet, session
-from slackwater_bench.trial import Measurement, Trial
+from slackwater_bench.klink.measurement import Measurement
+from slackwater_bench.klink.trial import PolicyTrial
 
 
 def main() -> None:
@@ -24,7 +25,9 @@ def main() -> None:
     parser.add_argument("--policy", default="klink")
     options = parser.parse_args()
     console = Console()
-    trial = Trial(options.policy, queries=options.queries, seconds=options.seconds, warmup_s=10)
+    trial = PolicyTrial(
+        options.policy, queries=options.queries, seconds=options.seconds, warmup_s=10
+    )
 
     console.print("Starting Spark …")
     spark = session("slackwater-demo", conf={"spark.sql.shuffle.partitions": "2"})

@@ -1,16 +1,14 @@
 """Results on disk after every trial, and what of them need not be run again."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from slackwater.common.files import replace_text
 from slackwater.core.errors import UsageError
-from slackwater_bench.trial import Trial
 
-Entry = dict[str, Any]
+Entry = dict[str, Any]  # of a result: one run
 
 
 class Journal:
@@ -30,17 +28,12 @@ class Journal:
         self.path = path
         self._old: dict[str, Any] = _read(path) if resume and path is not None else {}
 
-    def find(self, section: str, trial: Trial, **keys: Any) -> Entry | None:
-        """An earlier entry of a section with these keys and equal settings that did not fail."""
-        settings = settings_of(trial)
-        for entry in self.entries(section):
-            same = all(entry.get(key) == value for key, value in keys.items())
-            if same and entry.get("trial") == settings:
-                return entry
-        return None
+    def find(self, section: str, wanted: Callable[[Entry], bool]) -> Entry | None:
+        """Return the first earlier entry of a section that is wanted and did not fail."""
+        return next(filter(wanted, self.entries(section)), None)
 
     def entries(self, section: str) -> list[Entry]:
-        """All earlier entries of a section that did not fail."""
+        """Return all earlier entries of a section that did not fail."""
         found = self._old.get(section)
         known = [e for e in found if isinstance(e, dict)] if isinstance(found, list) else []
         return [entry for entry in known if "error" not in entry]
@@ -49,14 +42,11 @@ class Journal:
         """Write what there is so far."""
         if self.path is None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(self.path, json.dumps(result, indent=1) + "\n")
-
-
-def settings_of(trial: Trial) -> dict[str, Any]:
-    """A trial as it reads from a file."""
-    settings: dict[str, Any] = json.loads(json.dumps(asdict(trial)))
-    return settings
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(self.path, json.dumps(result, indent=1) + "\n")
+        except OSError as error:
+            raise UsageError(f"cannot write {self.path}: {error.strerror}") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

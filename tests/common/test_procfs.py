@@ -7,7 +7,7 @@ import threading
 import time
 
 from slackwater.common.procfs import CpuMeter, reaped_cpu, thread_cpu
-from slackwater_bench.threads import cpu_by_group
+from slackwater_bench.resources import cpu_by_group
 
 BURN_S = 0.3
 BURN = f"import time\nwhile time.process_time() < {BURN_S}: pass"

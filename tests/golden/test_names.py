@@ -13,7 +13,7 @@ from slackwater.cli.main import app
 from slackwater.engines import outside
 from slackwater.quality import accuracies
 from slackwater_bench.simulate import experiments
-from slackwater_bench.workload_choice import WORKLOADS, workload_class
+from slackwater_bench.workloads.catalog import WORKLOADS, workload_class
 from tests.golden.comparing import compare_lines
 
 FAMILIES = {

@@ -16,10 +16,10 @@ from slackwater.operations.dashboard.command import look
 from slackwater.operations.middleware.file import MiddlewareFile
 from slackwater.operations.middleware.loop import Middleware
 from slackwater.operations.planning import Planned, Planner, plan
-from slackwater_bench.compare import Comparison
-from slackwater_bench.rivals import arms
+from slackwater_bench.klink.comparison import compare
+from slackwater_bench.klink.rivals import arms
+from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.simulate import experiments
-from slackwater_bench.trial import Trial
 from tests.golden.comparing import compare_shape
 from tests.golden.scripted import SPECS, ScriptedController, told
 
@@ -89,7 +89,7 @@ def test_an_experiment(name: str, changes: dict[str, Any]) -> None:
 def test_a_comparison() -> None:
     """Of trials that say what they say; nothing runs."""
 
-    def run(trial: Trial) -> dict[str, Any]:
+    def run(trial: PolicyTrial) -> dict[str, Any]:
         return {
             "latency_s": dict.fromkeys(("mean", "p50", "p90", "p99", "max"), 1.0),
             "latencies_s": [1.0, 1.0],
@@ -102,8 +102,8 @@ def test_a_comparison() -> None:
             "drained": True,
         }
 
-    chosen = arms(["spark-trigger:0.5", "klink"], Trial("", seconds=20, seed=5))
-    compare_shape("shapes/bench.txt", Comparison(chosen, [4, 8], 2, run=run).run())
+    chosen = arms(["spark-trigger:0.5", "klink"], PolicyTrial("", seconds=20, seed=5))
+    compare_shape("shapes/bench.txt", compare(chosen, [4, 8], 2, run=run))
 
 
 def test_a_plan() -> None:

@@ -10,7 +10,7 @@ import pytest
 from slackwater import progress
 from slackwater.progress import SweepEstimator
 from slackwater.progress.calibrated import Calibrated
-from slackwater_bench.estimators import Epoch, simulate
+from slackwater_bench.klink.estimators import Epoch, simulate
 
 UNIFORM, ZIPF = "uniform:0:300ms", "zipf:0.99:300ms"
 WANTED = 0.95

@@ -8,24 +8,24 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from slackwater.core import EngineError, SlackwaterError, UsageError
-from slackwater_bench import compare
+from slackwater_bench import comparison
 from slackwater_bench.commands import bench
-from slackwater_bench.trial import Trial
-from tests.slackwater_bench.test_compare import outcome
+from slackwater_bench.klink.trial import PolicyTrial
+from tests.slackwater_bench.klink.test_comparison import outcome
 
 
 @pytest.fixture
-def trials(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[PolicyTrial]:
     """Those that were run; one of round-robin fails."""
-    seen: list[Trial] = []
+    seen: list[PolicyTrial] = []
 
-    def run(trial: Trial) -> dict[str, Any]:
+    def run(trial: PolicyTrial) -> dict[str, Any]:
         seen.append(trial)
         if trial.policy == "round-robin":
             raise EngineError("a trial of round-robin failed: the JVM died")
         return outcome()
 
-    monkeypatch.setattr(compare, "run_apart", run)
+    monkeypatch.setattr(comparison, "run_in_process", run)
     return seen
 
 
@@ -34,7 +34,7 @@ def invoke(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize("workload", ["ysb", "linear-road", "nyc-taxi"])
-def test_all_workloads_have_the_same_options(workload: str, trials: list[Trial]) -> None:
+def test_all_workloads_have_the_same_options(workload: str, trials: list[PolicyTrial]) -> None:
     done = invoke(workload, "--policies", "fcfs,spark-fair", "--queries", "2,4", "--window", "6")
     assert done.exit_code == 0, done.output
     assert {trial.workload for trial in trials} == {workload}
@@ -48,7 +48,7 @@ def test_all_workloads_have_the_same_options(workload: str, trials: list[Trial])
 
 
 def test_a_failure_is_told_at_the_end_and_all_results_are_kept(
-    tmp_path: Path, trials: list[Trial]
+    tmp_path: Path, trials: list[PolicyTrial]
 ) -> None:
     file = tmp_path / "out.json"
     done = invoke("ysb", "--policies", "round-robin,fcfs", "--json", str(file))
@@ -60,7 +60,7 @@ def test_a_failure_is_told_at_the_end_and_all_results_are_kept(
     assert len(trials) == 2
 
 
-def test_a_report_is_written_and_named(tmp_path: Path, trials: list[Trial]) -> None:
+def test_a_report_is_written_and_named(tmp_path: Path, trials: list[PolicyTrial]) -> None:
     done = invoke("ysb", "--policies", "fcfs", "--report", str(tmp_path / "page"))
     assert done.exit_code == 0, done.output
     assert (tmp_path / "page" / "index.html").exists()
@@ -77,7 +77,7 @@ def test_a_report_is_written_and_named(tmp_path: Path, trials: list[Trial]) -> N
         (("estimators", "--confidence", "95"), "--confidence takes shares"),
     ],
 )
-def test_wrong_input(arguments: tuple[str, ...], message: str, trials: list[Trial]) -> None:
+def test_wrong_input(arguments: tuple[str, ...], message: str, trials: list[PolicyTrial]) -> None:
     done = invoke(*arguments)
     assert isinstance(done.exception, UsageError)
     assert message in str(done.exception)

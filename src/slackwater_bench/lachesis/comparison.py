@@ -6,70 +6,100 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from slackwater.core.errors import EngineError
+from slackwater_bench.comparison import Comparison, Show, Step, turns
 from slackwater_bench.flink import Host
-from slackwater_bench.lachesis.sampling import Onlooker, watch
+from slackwater_bench.journal import Journal
+from slackwater_bench.lachesis.engines import RunningEngine, Section, engines
+from slackwater_bench.lachesis.observer import Observer, watch
 from slackwater_bench.lachesis.settings import OS, LachesisSettings
-from slackwater_bench.lachesis.started import Section, Started, engines
+from slackwater_bench.trial import Result, Trial
 
-Show = Callable[[str], None]
+STEERING_S = 3.0  # starting and stopping the middleware
 
 
-def compare(
-    settings: LachesisSettings, show: Show, keep: Callable[[dict[str, Any]], None]
-) -> dict[str, Any]:
-    """Every arm in every round; every second round goes backwards, so that drift cancels out."""
-    result: dict[str, Any] = {"settings": asdict(settings), "runs": []}
+@dataclass(frozen=True)
+class Slice(Trial):
+    """One arm in one round, on engines that go on running."""
+
+    arm: str
+    round: int
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        return self.arm
+
+    @property
+    def expected_s(self) -> float:
+        return self.seconds + STEERING_S
+
+    def to_json(self) -> Result:
+        """Return what tells it from others; the settings are the same for all."""
+        return {"arm": self.arm, "round": self.round}
+
+
+def compare(settings: LachesisSettings, journal: Journal, show: Show = lambda line: None) -> Result:
+    """Run every arm in every round; every second round goes backwards: drift cancels out."""
+    slices = [
+        Slice(arm, number, settings.slice_s)
+        for number, arms in turns(settings.arms, settings.rounds)
+        for arm in arms
+    ]
+    steps = [
+        Step(each, each.to_json(), f"round {each.round + 1} of {settings.rounds}, {each.arm}")
+        for each in slices
+    ]
     with (
         tempfile.TemporaryDirectory() as folder,
-        engines(settings, Path(folder), show) as started,
+        engines(settings, Path(folder), show) as running,
     ):
-        onlookers = [
-            Onlooker(name, engine.sections, engine.tallies) for name, engine in started.items()
+        observers = [
+            Observer(name, engine.sections, engine.tallies) for name, engine in running.items()
         ]
         show("warming up")
-        watch(onlookers, settings.warmup_s, settings.warmup_s)
-        for number in range(settings.rounds):
-            arms = settings.arms if number % 2 == 0 else settings.arms[::-1]
-            for arm in arms:
-                show(f"round {number + 1} of {settings.rounds}: {arm}")
-                result["runs"].append(_slice(settings, arm, number, started, onlookers))
-                keep(result)
-    return result
+        watch(observers, settings.warmup_s, settings.warmup_s)
+        comparison = Comparison(
+            {"settings": asdict(settings)},
+            journal,
+            show,
+            lambda each: _measure(settings, each.arm, running, observers),
+            tolerant=False,
+        )
+        comparison.expect("runs", steps)
+        comparison.run("runs", steps)
+    return comparison.result
 
 
-def _slice(
+def _measure(
     settings: LachesisSettings,
     arm: str,
-    number: int,
-    started: dict[str, Started],
-    onlookers: list[Onlooker],
-) -> dict[str, Any]:
-    sections = {name: engine.sections for name, engine in started.items()}
-    hosts = dict.fromkeys(host for each in started.values() for host in each.hosts)
-    for engine in started.values():
+    running: dict[str, RunningEngine],
+    observers: list[Observer],
+) -> Result:
+    sections = {name: engine.sections for name, engine in running.items()}
+    hosts = dict.fromkeys(host for each in running.values() for host in each.hosts)
+    for engine in running.values():
         engine.empty()  # what one arm left over is no load of the next
     with ExitStack() as stack:
         statuses = [
             stack.enter_context(_middleware(settings, arm, sections, host)) for host in hosts
         ]
-        watch(onlookers, settings.slice_s, settings.settle_s)
+        watch(observers, settings.slice_s, settings.settle_s)
     return {
-        "arm": arm,
-        "round": number,
-        "engines": {onlooker.name: onlooker.samples.result() for onlooker in onlookers},
+        "engines": {observer.name: observer.samples.result() for observer in observers},
         "middleware": together(statuses),
     }
 
 
 def together(statuses: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of the middleware on the first node, with the CPU time and messages of all.
+    """Return what the middleware on the first node says, with the CPU time and messages of all.
 
     >>> together([{"cpu_share": 0.25, "said": ["a"]}, {"cpu_share": 0.5, "said": []}])
     {'cpu_share': 0.75, 'said': ['a']}
@@ -87,7 +117,7 @@ def together(statuses: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _middleware(
     settings: LachesisSettings, arm: str, sections: dict[str, dict[str, Section]], host: Host
 ) -> Iterator[dict[str, Any]]:
-    """The middleware as users run it, a process of its own; ``status`` is filled at the end."""
+    """Run the middleware as users do, in a process; the status is filled at the end."""
     status: dict[str, Any] = {}
     if arm == OS:
         yield status
@@ -124,8 +154,9 @@ def configuration(
     sections: dict[str, dict[str, Section]],
     name: str = "bench",
 ) -> str:
-    """The middleware's file for an arm: the policy for each engine by itself, because a row of one
-    is not a row of another.
+    """Write the middleware's file for an arm.
+
+    Each engine has the policy for itself, because a row of one is not a row of another.
 
     >>> text = configuration(LachesisSettings(), "fcfs", {"f": {"f1": {"driver": "flink"}}})
     >>> print(text.splitlines()[2])

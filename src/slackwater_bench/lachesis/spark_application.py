@@ -25,8 +25,7 @@ from slackwater.engines.spark.session.session import session
 from slackwater_bench.lachesis.settings import LachesisSettings
 from slackwater_bench.workloads.riot_etl import RiotEtl
 from slackwater_bench.workloads.riot_stats import RiotStats
-from slackwater_bench.workloads.synthetic import Synthetic
-from slackwater_bench.workloads.synthetic_spark import pipeline
+from slackwater_bench.workloads.synthetic import Synthetic, pipeline
 from slackwater_bench.workloads.voip_stream import VoipStream
 
 CONF = {
@@ -38,7 +37,7 @@ CONF = {
 
 
 class Tally(StreamingQueryListener):
-    """Rows that each query has read, and the sum of their latencies, in a file for the onlooker.
+    """Rows that each query has read, and the sum of their latencies, in a file for the observer.
 
     A batch reads what has arrived since the one before it began, evenly; its rows are done when it
     ends.

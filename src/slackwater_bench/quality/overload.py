@@ -1,17 +1,19 @@
 """More input than the machine can take: Spark alone, the best fixed rate, and Slackwater."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from slackwater.core.errors import EngineError
-from slackwater_bench.apart import run_in_process
+from slackwater_bench.comparison import Comparison, Show, Step
+from slackwater_bench.journal import Journal
+from slackwater_bench.options import option
 from slackwater_bench.quality.trial import QualityTrial, QueryPlan
+from slackwater_bench.trial import Result, run_in_process
 
-MODULE = "slackwater_bench.quality.trial"
 SETTLING_S = 10.0  # after the beginning of the overload, that do not count
 LAG_LIMIT_S = 2.0
 PROBE_RATE, PROBE_ROWS, PROBE_S = 20_000, 4000, 40.0  # rows/s, rows of a micro-batch, seconds
@@ -20,49 +22,49 @@ SEARCH = (0.36, 0.6)  # parts of the input between which the best fixed rate is 
 SEARCHES = 3  # each halves the range
 FIXED_S = 45.0  # of overload, for a fixed rate
 
-Show = Callable[[str], None]
+
+@dataclass(frozen=True, kw_only=True)
+class Overload:
+    """What the machine is given."""
+
+    seconds: float = option(300.0, "Of overload.", least=20)
+    times: float = option(2.0, "Input by what can be processed.", least=0.1)
+    references: int = option(50, "What a row costs.", least=1)
+    master: str = option("local[2]", "Spark master.")
 
 
-def measure(
-    seconds: float, times: float, references: int, master: str, show: Show
-) -> dict[str, Any]:
-    """All arms, one after another, each in a process of its own.
-
-    Parameters
-    ----------
-    seconds
-        Of overload.
-    times
-        Input as a multiple of what the machine can do.
-    """
+def measure(overload: Overload, journal: Journal, show: Show) -> Result:
+    """Run all arms, one after another, each in a process of its own."""
     show("what the machine can do")
-    capacity = capacity_of(references, master)
-    rate = round(times * capacity)
-    traffic = f"steps:0={rate // 10},{CALM_S:g}={rate}"
-    runs: dict[str, Any] = {}
+    capacity = capacity_of(overload.references, overload.master)
+    rate = round(overload.times * capacity)
 
-    def run(arm: str, length_s: float) -> dict[str, float]:
-        show(f"{rate} rows/s, {arm}")
-        plan = QueryPlan(name="knn", rate=traffic, references=references)
-        runs[arm] = run_trial(
-            QualityTrial(arm=arm, queries=[asdict(plan)], seconds=CALM_S + length_s, master=master)
-        )
-        return figures(runs[arm])
+    def step(arm: str, length_s: float) -> Step:
+        traffic = f"steps:0={rate // 10},{CALM_S:g}={rate}"
+        plan = QueryPlan(name="knn", rate=traffic, references=overload.references)
+        seconds = CALM_S + length_s
+        trial = QualityTrial(arm=arm, queries=(plan,), seconds=seconds, master=overload.master)
+        return Step(trial, {"arm": arm}, f"{rate} rows/s, {arm}")
 
-    run("plain", seconds)
-    run("slackwater", seconds)
+    head = {"capacity": capacity, "rate": rate, "seconds": overload.seconds}
+    comparison = Comparison(head, journal, show, by="arm", tolerant=False)
+    whole = [step(arm, overload.seconds) for arm in ("plain", "slackwater")]
     good, bad = SEARCH
+    fixed_s = min(overload.seconds, FIXED_S)
+    comparison.expect("runs", whole + [step(f"fixed:{good:g}", fixed_s)] * SEARCHES)
+    comparison.run("runs", whole)
     for _ in range(SEARCHES):
         part = round((good + bad) / 2, 4)
-        if run(f"fixed:{part:g}", min(seconds, FIXED_S))["lag_s"] <= LAG_LIMIT_S:
+        found = comparison.run_step("runs", step(f"fixed:{part:g}", fixed_s))
+        if figures(found)["lag_s"] <= LAG_LIMIT_S:
             good = part
         else:
             bad = part
-    return {"capacity": capacity, "rate": rate, "seconds": seconds, "runs": runs}
+    return comparison.result
 
 
 def figures(run: dict[str, Any]) -> dict[str, float]:
-    """The largest lag after settling, and the accuracy since then."""
+    """Return the largest lag after settling, and the accuracy since then."""
     since_s = CALM_S + SETTLING_S
     query = run["queries"]["knn"]
     lags = [lag for at_s, lag in query["lags"] if at_s >= since_s]
@@ -75,14 +77,14 @@ def figures(run: dict[str, Any]) -> dict[str, float]:
 
 
 def rate_errors(run: dict[str, Any]) -> dict[str, float]:
-    """Of the estimated rate of the source: mean, and 90th percentile of its size."""
+    """Return errors of the source's estimated rate: mean, and 90th percentile of their size."""
     looks = [look for sample in run["samples"] for look in sample["queries"].values()]
     known = [look for look in looks if look["rate_estimate"] is not None and look["rate"] > 0]
     return rate_figures([(look["rate_estimate"], look["rate"]) for look in known])
 
 
 def rate_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Of rates that were estimated, beside those that were.
+    """Return errors of rates that were estimated, beside those that were.
 
     >>> rate_figures([(101.0, 100.0), (99.0, 100.0)])
     {'mean': 0.0, 'p90': 0.01, 'looks': 2}
@@ -98,7 +100,7 @@ def rate_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
 
 
 def best_fixed(result: dict[str, Any]) -> str | None:
-    """The largest fixed rate that does not fall behind."""
+    """Return the largest fixed rate that does not fall behind."""
     good = [
         arm
         for arm, run in result["runs"].items()
@@ -124,7 +126,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def rate_line(run: dict[str, Any]) -> str | None:
-    """How well the rate of the source was estimated, for a table's foot."""
+    """Say how well the rate of the source was estimated, for a table's foot."""
     errors = rate_errors(run)
     if not errors:
         return None
@@ -133,14 +135,14 @@ def rate_line(run: dict[str, Any]) -> str | None:
 
 
 def capacity_of(references: int, master: str, cpus: Sequence[int] = ()) -> float:
-    """Rows per second of Spark alone with always more to do than it can, on some CPUs or all."""
+    """Measure rows per second of Spark alone with too much to do, on some CPUs or all."""
     plan = QueryPlan(
         name="knn", rate=f"{PROBE_RATE}", references=references, rows_per_batch=PROBE_ROWS
     )
     trial = QualityTrial(
-        arm="plain", queries=[asdict(plan)], seconds=PROBE_S, master=master, cpus=list(cpus)
+        arm="plain", queries=(plan,), seconds=PROBE_S, master=master, cpus=tuple(cpus)
     )
-    batches = run_trial(trial)["queries"]["knn"]["batches"]
+    batches = run_in_process(trial)["queries"]["knn"]["batches"]
     warm = [each for each in batches if each[0] >= PROBE_S / 2]  # by then code is compiled
     if len(warm) < 2:
         raise EngineError("hardly a micro-batch ended within a minute: give fewer references")
@@ -148,8 +150,3 @@ def capacity_of(references: int, master: str, cpus: Sequence[int] = ()) -> float
     if capacity > 0.8 * PROBE_RATE:
         raise EngineError(f"{PROBE_RATE} rows/s hardly load this machine: give more references")
     return capacity
-
-
-def run_trial(trial: QualityTrial) -> dict[str, Any]:
-    limit_s = 300 + trial.seconds
-    return run_in_process(MODULE, asdict(trial), f"a trial of {trial.arm}", limit_s)

@@ -1,35 +1,54 @@
 """A rate that rises and rises: lag, throughput and latency of Spark alone and of Slackwater."""
 
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
-from slackwater_bench.quality.overload import Show, capacity_of, rate_line, run_trial
+from slackwater_bench.comparison import Comparison, Show, Step
+from slackwater_bench.journal import Journal
+from slackwater_bench.options import option
+from slackwater_bench.quality.overload import capacity_of, rate_line
 from slackwater_bench.quality.trial import QualityTrial, QueryPlan
+from slackwater_bench.trial import Result
 
 LEVELS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)  # of what can be processed
 ARMS = ("plain", "slackwater")
 
 
-def measure(step_s: float, references: int, master: str, show: Show) -> dict[str, Any]:
-    """Each level for so long, one after another, in both arms."""
+@dataclass(frozen=True, kw_only=True)
+class Ramp:
+    """How the rate rises."""
+
+    step_s: float = option(20.0, "Seconds of each level of load.", least=5)
+    references: int = option(50, "What a row costs.", least=1)
+    master: str = option("local[2]", "Spark master.")
+
+
+def measure(ramp: Ramp, journal: Journal, show: Show) -> Result:
+    """Run each level for so long, one after another, in both arms."""
     show("what the machine can do")
-    capacity = capacity_of(references, master)
-    steps = [f"{place * step_s:g}={capacity * level:.0f}" for place, level in enumerate(LEVELS)]
-    plan = QueryPlan(name="knn", rate="steps:" + ",".join(steps), references=references)
-    runs = {}
-    for arm in ARMS:
-        show(f"up to {capacity * LEVELS[-1]:.0f} rows/s, {arm}")
-        trial = QualityTrial(
-            arm=arm, queries=[asdict(plan)], seconds=step_s * len(LEVELS), master=master
+    capacity = capacity_of(ramp.references, ramp.master)
+    levels = [f"{place * ramp.step_s:g}={capacity * at:.0f}" for place, at in enumerate(LEVELS)]
+    plan = QueryPlan(name="knn", rate="steps:" + ",".join(levels), references=ramp.references)
+    seconds = ramp.step_s * len(LEVELS)
+    steps = [
+        Step(
+            QualityTrial(arm=arm, queries=(plan,), seconds=seconds, master=ramp.master),
+            {"arm": arm},
+            f"up to {capacity * LEVELS[-1]:.0f} rows/s, {arm}",
         )
-        runs[arm] = run_trial(trial)
-    return {"capacity": capacity, "step_s": step_s, "runs": runs}
+        for arm in ARMS
+    ]
+    head = {"capacity": capacity, "step_s": ramp.step_s}
+    comparison = Comparison(head, journal, show, by="arm", tolerant=False)
+    comparison.expect("runs", steps)
+    comparison.run("runs", steps)
+    return comparison.result
 
 
 def figures(result: dict[str, Any], arm: str) -> list[dict[str, float]]:
-    """By level: largest lag, rows processed a second, accuracy, mean time from row to result."""
+    """Return largest lag, rows a second, accuracy, mean time from row to result of each level."""
     query, step_s = result["runs"][arm]["queries"]["knn"], result["step_s"]
     found = []
     for place, level in enumerate(LEVELS):

@@ -9,7 +9,7 @@ The load goes up and down in steps, as a multiple of a rate that is given.
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,12 @@ from typing import Any
 from rich.table import Table
 
 from slackwater.core.errors import UsageError
+from slackwater_bench.comparison import Show
+from slackwater_bench.options import option
 from slackwater_bench.quality.checks import checks, delivered
 from slackwater_bench.quality.fleet_run import FleetRun, section
 from slackwater_bench.quality.overload import capacity_of, rate_figures
+from slackwater_bench.trial import Result
 
 STARTING_S = 60.0  # that queries have to start before the traffic begins
 PIPELINES = "slackwater_bench.workloads.taxi_drives"
@@ -29,7 +32,17 @@ SETTLED_S = 6.0  # three micro-batches after a change: the rate is known by what
 # Rows per second at load 1, by what one core can label: Taxi Drives labels each row twice.
 AT_ONE = {1: 1 / 3, 2: 1 / 3, 3: 1.0}
 
-Show = Callable[[str], None]
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSettings:
+    """Which scenario, and how much load."""
+
+    scenario: int = option(1, "Of the paper's evaluation.", least=1, most=3)
+    rate: float | None = option(
+        None, "Rows/s of a source at load 1; default: by what a core can do.", least=1
+    )
+    references: int = option(50, "What a row costs.", least=1)
+    step_s: float = option(60.0, "Seconds of each level of load.", least=10)
 
 
 @dataclass
@@ -44,7 +57,7 @@ class Scenario:
 def scenario(
     number: int, rate: float, step_s: float, references: int, start_s: float, folder: Path
 ) -> Scenario:
-    """One of the three."""
+    """Return one of the three."""
     steps = (f"{place * step_s:g}={rate * load:g}" for place, load in enumerate(LOADS))
     text = "steps:" + ",".join(steps)
     arguments = {"rate": text, "start": start_s, "seed": 7, "references": references}
@@ -64,18 +77,10 @@ def scenario(
     raise UsageError(f"there are scenarios 1, 2 and 3, not {number}")
 
 
-def measure(
-    number: int, rate: float | None, step_s: float, references: int, show: Show
-) -> dict[str, Any]:
-    """Run it through `slackwater fleet`, and say what was seen second by second.
-
-    Parameters
-    ----------
-    rate
-        Rows per second of a source at load 1; None: by what a core can do.
-    step_s
-        For how long the load stays as it is.
-    """
+def measure(settings: ScenarioSettings, show: Show) -> Result:
+    """Run it through `slackwater fleet`, and say what was seen second by second."""
+    number, rate, step_s = settings.scenario, settings.rate, settings.step_s
+    references = settings.references
     if number not in AT_ONE:
         raise UsageError(f"there are scenarios 1, 2 and 3, not {number}")
     if rate is None:
@@ -113,7 +118,7 @@ def _rates(
     samples: list[dict[str, Any]],
     settled_s: float = 0.0,
 ) -> Iterator[tuple[float, float]]:
-    """Estimated and true, of the queries that read from outside.
+    """Yield estimated and true rates of the queries that read from outside.
 
     Parameters
     ----------
@@ -153,7 +158,7 @@ def _at_first(plan: Scenario) -> list[str]:
 
 
 def _file(plan: Scenario, names: list[str]) -> str:
-    """Micro-batches may be two seconds apart: five queries share a core at times."""
+    """Write the fleet file; micro-batches may be two seconds apart: five queries share a core."""
     parts = ["name = 'scenario'\npolicy = 'fcfs'\n"]
     parts.append(section("quality", {"patience": 3, "batch_every": 2.0}))
     for place, worker in enumerate(WORKERS):
@@ -180,7 +185,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def _cell(name: str, queries: dict[str, Any], rows: dict[str, Any]) -> str:
-    """Where it is, and the accuracy that was decided and that was measured."""
+    """Say where it is, and the accuracy that was decided and that was measured."""
     row = rows.get(name)
     if row is None:
         return ""

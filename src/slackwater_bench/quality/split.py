@@ -7,16 +7,19 @@ import json
 import tempfile
 import time
 from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.table import Table
 
 from slackwater.core.errors import EngineError
 from slackwater.statistics.intervals import summary
-from slackwater_bench.quality.fleet_run import FleetRun, section
-from slackwater_bench.quality.scenarios import Show
-from slackwater_bench.workloads.split_ysb import workload
+from slackwater_bench.comparison import Comparison, Show, Step, turns
+from slackwater_bench.journal import Journal
+from slackwater_bench.options import option
+from slackwater_bench.quality.fleet_run import END_LIMIT_S, FleetRun, section
+from slackwater_bench.trial import Result, Trial
 
 PIPELINES = "slackwater_bench.workloads.split_ysb"
 ARMS = ("local", "forwarding")
@@ -24,46 +27,82 @@ STARTING_S = 60.0
 WINDOW_S = 3.0
 
 
-def measure(
-    queries: int, seconds: float, warmup_s: float, rate: int, policy: str, repeat: int, show: Show
-) -> dict[str, Any]:
-    """Both arms by turns."""
-    runs: list[dict[str, Any]] = []
-    for number in range(repeat):
-        for arm in ARMS:
-            show(f"round {number + 1} of {repeat}: {arm}")
-            found = _run(arm, queries, seconds, warmup_s, rate, policy, seed=10 * number)
-            runs.append({"arm": arm, "repeat": number, **found})
-    return {"queries": queries, "rate": rate, "policy": policy, "runs": runs}
+@dataclass(frozen=True, kw_only=True)
+class SplitTrial(Trial):
+    """Queries split between two workers, under one arm."""
+
+    runner: ClassVar[str] = "slackwater_bench.quality.split:run"
+
+    arm: str
+    queries: int = option(2, "Each on both workers.", least=1)
+    seconds: float = option(60.0, "Measured time of a run.", least=3)
+    warmup_s: float = option(30.0, "Seconds before it.", least=0)
+    rate: int = option(1000, "Events/s of each query.", least=1)
+    policy: str = option("klink", "Of both workers.")
+    seed: int = 0
+
+    @property
+    def label(self) -> str:
+        return self.arm
+
+    @property
+    def expected_s(self) -> float:
+        return STARTING_S + self.warmup_s + self.seconds + END_LIMIT_S / 6
 
 
-def _run(
-    arm: str, queries: int, seconds: float, warmup_s: float, rate: int, policy: str, seed: int
-) -> dict[str, Any]:
+def measure(base: SplitTrial, repeat: int, journal: Journal, show: Show) -> Result:
+    """Run both arms by turns; each starts a fleet of processes, so this one may watch it."""
+    steps = [
+        Step(
+            replace(base, arm=arm, seed=10 * number),
+            {"arm": arm, "repeat": number},
+            f"round {number + 1} of {repeat}, {arm}",
+        )
+        for number, order in turns(ARMS, repeat)
+        for arm in order
+    ]
+    head = {"queries": base.queries, "rate": base.rate, "policy": base.policy}
+    comparison = Comparison(head, journal, show, SplitTrial.run, tolerant=False)
+    comparison.expect("runs", steps)
+    comparison.run("runs", steps)
+    return comparison.result
+
+
+def run(trial: SplitTrial) -> Result:
+    """Run one arm through `slackwater fleet` and judge its windows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start_s = float(int(time.time() + STARTING_S))
         plans = [
-            {"seed": seed + n, "start": start_s, "rate": f"{rate}", "phase": WINDOW_S * n / queries}
-            for n in range(queries)
+            {
+                "seed": trial.seed + n,
+                "start": start_s,
+                "rate": f"{trial.rate}",
+                "phase": WINDOW_S * n / trial.queries,
+            }
+            for n in range(trial.queries)
         ]
-        run = FleetRun(folder, _file(folder, plans, policy, forwarding=arm == "forwarding"))
+        run = FleetRun(
+            folder, _file(folder, plans, trial.policy, forwarding=trial.arm == "forwarding")
+        )
         try:
-            from_s = start_s + warmup_s
-            while time.time() < from_s + seconds + 2 * WINDOW_S:
+            from_s = start_s + trial.warmup_s
+            while time.time() < from_s + trial.seconds + 2 * WINDOW_S:
                 run.check()
                 time.sleep(0.5)
         finally:
             run.end()
         samples = run.samples(start_s)
-        found = [_judge(folder / f"out{n}", plan, from_s, seconds) for n, plan in enumerate(plans)]
+        found = [
+            _judge(folder / f"out{n}", plan, from_s, trial.seconds) for n, plan in enumerate(plans)
+        ]
     latencies = [latency for each, _ in found for latency in each]
     if not latencies:
         raise EngineError("no window came out")
     used = [
         sum(worker["used"] for worker in sample["workers"].values() if worker["used"] is not None)
         for sample in samples
-        if sample["at_s"] >= warmup_s
+        if sample["at_s"] >= trial.warmup_s
     ]
     return {
         "latency_s": summary(latencies),
@@ -93,7 +132,9 @@ def _file(folder: Path, plans: list[dict[str, Any]], policy: str, forwarding: bo
 def _judge(
     path: Path, plan: dict[str, Any], from_s: float, seconds: float
 ) -> tuple[list[float], int]:
-    """Latencies of the windows that ended in the measured time, and how many were not right."""
+    """Return latencies of the measured windows, and how many were not right."""
+    from slackwater_bench.workloads.split_ysb import workload  # loads Spark
+
     done: dict[int, float] = {}
     seen: dict[int, Counter[tuple[Any, ...]]] = defaultdict(Counter)
     for line in path.read_text().splitlines() if path.exists() else ():

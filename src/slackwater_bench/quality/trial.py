@@ -1,29 +1,10 @@
-"""Queries under more load than the machine can take, in one Spark, watched second by second.
+"""One trial under more load than the machine can take: queries in one Spark, and an arm."""
 
-``python -m slackwater_bench.quality.trial OUT`` reads a trial from standard input.
-"""
-
-import json
-import os
-import sys
-import threading
-import time
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from slackwater.core.errors import EngineError, UsageError
-from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.progress import ran_a_batch, working_time
-from slackwater.engines.spark.session.session import session
-from slackwater.engines.spark.shedding.loop import QualitySettings
-from slackwater.engines.spark.shedding.shedders import Shedders, find_shedders
-from slackwater.quality.rates import ShedPlan
-from slackwater.traffic import Timeline, Traffic
-from slackwater_bench.workloads.knn import Knn
-
-START_LIMIT_S = 180.0
-LOOK_EVERY_S = 0.5
+from slackwater.core.errors import UsageError
+from slackwater_bench.trial import Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,155 +21,40 @@ class QueryPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QualityTrial:
+class QualityTrial(Trial):
     """What runs, and how.
 
     ``arm`` is ``plain`` (Spark alone, nothing shed), ``fixed:0.4`` (that part is kept, always) or
     ``slackwater``.
     """
 
+    runner: ClassVar[str] = "slackwater_bench.quality.measurement:run"
+
     arm: str
-    queries: list[dict[str, Any]] = field(default_factory=list)  # of QueryPlan
+    queries: tuple[QueryPlan, ...] = ()
     seconds: float = 60.0  # from the beginning of the traffic
     master: str = "local[2]"
     policy: str = "fcfs"
     # Of QualitySettings. The other arms do not give way to other processes either.
     settings: dict[str, Any] = field(default_factory=lambda: {"counts_others": False})
-    cpus: list[int] = field(default_factory=list)  # that Spark is bound to; none: all
+    cpus: tuple[int, ...] = ()  # that Spark is bound to; none: all
 
     def __post_init__(self) -> None:
         if self.arm not in ("plain", "slackwater") and not self.arm.startswith("fixed:"):
             raise UsageError(f"unknown arm {self.arm!r}; known: plain, slackwater, fixed:PART")
+        plans = (
+            each if isinstance(each, QueryPlan) else QueryPlan(**each) for each in self.queries
+        )
+        object.__setattr__(self, "queries", tuple(plans))  # of JSON they are dictionaries
 
+    @property
+    def label(self) -> str:
+        return self.arm
 
-class Watch:
-    """What becomes of one query: rows taken and kept, by its progress; rows that arrived, by the
-    traffic itself, which does not depend on anything that is being measured."""
+    @property
+    def expected_s(self) -> float:
+        return 60 + self.seconds
 
-    def __init__(self, timeline: Timeline, shedders: Shedders) -> None:
-        self.timeline = timeline
-        self._shedders = shedders
-        self.batches: list[tuple[float, float, int, int]] = []  # start, duration, rows, kept
-
-    def take(self, progress: dict[str, Any]) -> None:
-        counted = self._shedders.count(progress)
-        if counted is not None and ran_a_batch(progress):
-            self.batches.append((*working_time(progress), counted.seen, counted.kept))
-
-    def lags(self, until_s: float) -> list[tuple[float, float]]:
-        """Just before each micro-batch takes rows, when it is largest: how long the oldest row
-        that was not taken had waited."""
-        found, taken = [], 0
-        for start_s, _, seen, _ in self.batches:
-            found.append((start_s, self._waited_s(start_s, taken)))
-            taken += seen
-        return [*found, (until_s, self._waited_s(until_s, taken))]
-
-    def _waited_s(self, now_s: float, taken: int) -> float:
-        low_us, high_us = self.timeline.start_us - 1, round(now_s * 1e6)
-        if self.timeline.count(high_us) <= taken:
-            return 0.0
-        while high_us - low_us > 1000:
-            middle_us = (low_us + high_us) // 2
-            if self.timeline.count(middle_us) > taken:
-                high_us = middle_us
-            else:
-                low_us = middle_us
-        return now_s - high_us / 1e6
-
-
-def run(trial: QualityTrial) -> dict[str, Any]:
-    """Everything in this process: a fresh JVM."""
-    if trial.cpus:
-        os.sched_setaffinity(0, trial.cpus)
-    spark = session("slackwater-quality", trial.master)
-    spark.sparkContext.setLogLevel("OFF")
-    plain = trial.arm != "slackwater"
-    start_s = float(int(time.time()) + 25)  # queries are there when the traffic begins
-    fleet = Fleet(
-        spark,
-        "spark" if plain else trial.policy,
-        quality=QualitySettings(**trial.settings),
-    )
-    with fleet:
-        watches = {}
-        for plan in (QueryPlan(**each) for each in trial.queries):
-            watches[plan.name] = _start(fleet, trial, plan, start_s)
-        fleet.on_progress(lambda name, progress: watches[name].take(progress))
-        if not fleet.wait_ready(START_LIMIT_S):
-            raise EngineError("the queries did not start in time")
-        samples = _watch(fleet, watches, start_s, start_s + trial.seconds)
-        ended_s = time.time()
-        failures = fleet.failures
-    spark.stop()
-    if failures:
-        raise EngineError(next(iter(failures.values())))
-    return {
-        "trial": trial.__dict__,
-        "samples": samples,
-        "queries": {name: _figures(watch, start_s, ended_s) for name, watch in watches.items()},
-    }
-
-
-def _figures(watch: Watch, start_s: float, ended_s: float) -> dict[str, Any]:
-    """Times count from the beginning of the traffic."""
-    return {
-        "lags": [[round(at - start_s, 3), round(lag, 3)] for at, lag in watch.lags(ended_s)],
-        "batches": [
-            [round(at - start_s, 3), round(took, 3), seen, kept]
-            for at, took, seen, kept in watch.batches
-        ],
-    }
-
-
-def _start(fleet: Fleet, trial: QualityTrial, plan: QueryPlan, start_s: float) -> Watch:
-    traffic = Traffic(start_s=start_s, rate=plan.rate, seed=plan.seed, delays="constant:0ms")
-    knn = Knn(traffic=traffic, references=plan.references)
-    rows = knn.query(fleet.spark, rows_per_batch=plan.rows_per_batch)
-    shedders = find_shedders(rows)
-    least = plan.min_accuracy if trial.arm == "slackwater" else None
-    writer = rows.writeStream.format("noop")
-    fleet.start(writer, name=plan.name, priority=plan.priority, min_accuracy=least)
-    if trial.arm.startswith("fixed:"):
-        part = ShedPlan(float(trial.arm.removeprefix("fixed:")))
-        threading.Thread(target=_keep_renewing, args=(shedders, part), daemon=True).start()
-    return Watch(traffic.timeline(), find_shedders(rows))
-
-
-def _keep_renewing(shedders: Shedders, plan: ShedPlan) -> None:
-    """A plan that is not renewed is forgotten."""
-    while True:
-        shedders.put(plan)
-        time.sleep(5.0)
-
-
-def _watch(
-    fleet: Fleet, watches: dict[str, Watch], start_s: float, until_s: float
-) -> list[dict[str, Any]]:
-    samples = []
-    while time.time() < until_s:
-        time.sleep(LOOK_EVERY_S)
-        now_s = time.time()
-        if now_s < start_s:
-            continue
-        looks: dict[str, Any] = {}
-        for name, watch in watches.items():
-            found = fleet.accuracy(name)
-            rate = fleet.quality.rate(name)
-            arrived = [watch.timeline.count(round(1e6 * at_s)) for at_s in (now_s - 1, now_s)]
-            looks[name] = {
-                "rate": arrived[1] - arrived[0],
-                "rate_estimate": rate,
-                **({} if found is None else found._asdict()),
-            }
-        samples.append({"at_s": round(now_s - start_s, 2), "queries": looks})
-    return samples
-
-
-def main() -> None:
-    trial = QualityTrial(**json.load(sys.stdin))
-    Path(sys.argv[1]).write_text(json.dumps(run(trial)))
-
-
-if __name__ == "__main__":
-    main()
+    @property
+    def limit_s(self) -> float:
+        return 300 + self.seconds

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.prediction import START_S, Calibration, Prediction, predict
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater_bench.trial import Trial, workloads
+from slackwater_bench.klink.trial import PolicyTrial
 
 EVALUATIONS = 160
 FITTED_S = 60.0  # of a run are simulated for a fit
@@ -105,8 +105,8 @@ def table(result: dict[str, Any]) -> Table:
 
 def predict_run(run: Run, calibration: Calibration, seconds: float | None = None) -> Prediction:
     """The same trial in the model: the same traffic, phases, windows and policy."""
-    known = {field.name for field in fields(Trial)}
-    trial = Trial(**{key: value for key, value in run["trial"].items() if key in known})
+    known = {field.name for field in fields(PolicyTrial)}
+    trial = PolicyTrial(**{key: value for key, value in run["trial"].items() if key in known})
     if seconds is not None:
         trial = replace(trial, seconds=min(trial.seconds, seconds))
     queries = [
@@ -119,7 +119,7 @@ def predict_run(run: Run, calibration: Calibration, seconds: float | None = None
             phase_s=workload.phase_s,
             trigger_s=trial.trigger_s,
         )
-        for name, workload in workloads(trial, START_S).items()
+        for name, workload in trial.workloads(START_S).items()
     ]
     return predict(
         queries,

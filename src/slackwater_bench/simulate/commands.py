@@ -14,70 +14,23 @@ from slackwater.cli.terminal import (
     JsonFile,
     ReportFolder,
     console,
-    counts,
     make_folder,
-    texts,
     with_status,
     write_json,
     write_line,
 )
+from slackwater_bench.options import Given, with_options
 from slackwater_bench.simulate import experiments, figures
 from slackwater_bench.simulate.experiment import Experiment
+from slackwater_bench.simulate.settings import Settings
 
 simulate = typer.Typer(help=__doc__)
 
 
 def _command(experiment: Experiment) -> Callable[..., None]:
     def command(
-        workloads: Annotated[
-            str | None, typer.Option(help="Of ysb, linear-road, nyc-taxi; comma-separated.")
-        ] = None,
-        policies: Annotated[
-            str | None, typer.Option(help="Comma-separated; `default` is the engine's own threads.")
-        ] = None,
-        queries: Annotated[str | None, typer.Option(help="Counts, such as 20,40,80.")] = None,
-        nodes: Annotated[str | None, typer.Option(help="Counts, such as 1,8.")] = None,
-        delays: Annotated[
-            str | None, typer.Option(help="Such as uniform:0:300ms,zipf:0.99:300ms.")
-        ] = None,
-        arrivals: Annotated[
-            str | None,
-            typer.Option(
-                help="even, or bursts:3:5s:20s: in bursts of 3 times the mean rate, 5 s long, "
-                "every 20 s, on average, of each query for itself."
-            ),
-        ] = None,
-        seconds: Annotated[
-            float | None, typer.Option(min=5, help="Virtual time of a run; published: 1200.")
-        ] = None,
-        repeat: Annotated[
-            int | None, typer.Option(min=1, help="Runs of each, with other seeds; default: 1.")
-        ] = None,
-        cores: Annotated[int | None, typer.Option(min=1, help="Of each node; default: 24.")] = None,
-        cold: Annotated[
-            bool | None,
-            typer.Option("--cold/--warm", help="Start with code that is not compiled yet."),
-        ] = None,
-        seed: Annotated[
-            int | None, typer.Option(help="The same seed gives the same result.")
-        ] = None,
-        json_file: JsonFile = None,
-        report: ReportFolder = None,
+        changes: Given[Settings], json_file: JsonFile = None, report: ReportFolder = None
     ) -> None:
-        said = {
-            "workloads": texts(workloads) if workloads else None,
-            "policies": texts(policies) if policies else None,
-            "queries": counts(queries) if queries else None,
-            "nodes": counts(nodes, "--nodes") if nodes else None,
-            "delays": texts(delays) if delays else None,
-            "arrivals": arrivals,
-            "seconds": seconds,
-            "repeat": repeat,
-            "cores": cores,
-            "cold": cold,
-            "seed": seed,
-        }
-        changes = {name: value for name, value in said.items() if value is not None}
         settings = experiment.settings(**changes)
         make_folder(report)
         result = with_status(lambda show: experiment.run(settings, show))
@@ -89,10 +42,9 @@ def _command(experiment: Experiment) -> Callable[..., None]:
             from slackwater.report.panels import write_panels
 
             shown = figures.headings(result), figures.cells(result)
-            page = write_panels(result, *shown, report)
-            write_line(f"report: {page}")
+            write_line(f"report: {write_panels(result, *shown, report)}")
 
-    return command
+    return with_options(command)
 
 
 for _name in experiments.names():

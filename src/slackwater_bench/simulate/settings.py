@@ -1,12 +1,12 @@
 """What a user may change of an experiment."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slackwater import policies
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.arrivals import parse_arrivals
 from slackwater.traffic import parse_delays
+from slackwater_bench.options import option
 from slackwater_bench.simulate.fleets import SHAPES
 from slackwater_bench.simulate.trial import DEFAULT
 
@@ -30,17 +30,25 @@ class Settings:
     slackwater.core.errors.UsageError: unknown workload 'yahoo'; known: ysb, linear-road, nyc-taxi
     """
 
-    workloads: Sequence[str] = ("ysb",)
-    policies: Sequence[str] = ALL_POLICIES
-    queries: Sequence[int] = (80,)
-    delays: Sequence[str] = ("uniform:0:300ms",)
-    arrivals: str = "even"
-    seconds: float = 300.0  # of virtual time
-    repeat: int = 1
-    nodes: Sequence[int] = (1,)
-    cores: int = 24  # of each node
-    cold: bool = True
-    seed: int = 1
+    workloads: tuple[str, ...] = option(("ysb",), "Of ysb, linear-road, nyc-taxi; comma-separated.")
+    policies: tuple[str, ...] = option(
+        ALL_POLICIES, "Comma-separated; `default` is the engine's own threads."
+    )
+    queries: tuple[int, ...] = option((80,), "Counts, such as 20,40,80.")
+    nodes: tuple[int, ...] = option((1,), "Counts, such as 1,8.")
+    delays: tuple[str, ...] = option(
+        ("uniform:0:300ms",), "Such as uniform:0:300ms,zipf:0.99:300ms."
+    )
+    arrivals: str = option(
+        "even",
+        "even, or bursts:3:5s:20s: in bursts of 3 times the mean rate, 5 s long, every 20 s, on "
+        "average, of each query for itself.",
+    )
+    seconds: float = option(300.0, "Virtual time of a run; published: 1200.", least=5)
+    repeat: int = option(1, "Runs of each, with other seeds; default: 1.", least=1)
+    cores: int = option(24, "Of each node; default: 24.", least=1)
+    cold: bool = option(True, "Start with code that is not compiled yet.", flags="--cold/--warm")
+    seed: int = option(1, "The same seed gives the same result.")
 
     def __post_init__(self) -> None:
         for workload in self.workloads:

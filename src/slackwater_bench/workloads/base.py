@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from slackwater.traffic import Timeline, Traffic
 
 Rows = Counter[tuple[Any, ...]]  # of a window: a multiset
 WindowRows = dict[int, Rows]  # by window end in microseconds
+TrueValues = dict[tuple[Any, ...], dict[str, Any]]  # by group: each aggregate's value
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,17 @@ class WindowGrid:
 
     @classmethod
     def of_seconds(cls, size_s: float, slide_s: float | None, phase_s: float) -> "WindowGrid":
-        """Windows given in seconds; without a slide they tumble."""
+        """Make windows given in seconds; without a slide they tumble."""
         slide_s = size_s if slide_s is None else slide_s
         return cls(round(size_s * 1e6), round(slide_s * 1e6), round(phase_s * 1e6))
 
     def column(self, time: Column | str) -> Column:
-        """The window, or windows, of an event time."""
+        """Return the window, or windows, of an event time."""
         lengths = (self.size_us, self.slide_us, self.phase_us % self.slide_us)
         return F.window(time, *(f"{length} microseconds" for length in lengths))
 
     def ends(self, after_us: int, until_us: int) -> list[int]:
-        """Window ends with ``after_us < end <= until_us``."""
+        """Return window ends with ``after_us < end <= until_us``."""
         first = (after_us - self.phase_us - self.size_us) // self.slide_us + 1
         begin = self.phase_us + self.size_us + first * self.slide_us
         return list(range(begin, until_us + 1, self.slide_us))
@@ -85,34 +86,34 @@ class Workload(ABC):
     @property
     @abstractmethod
     def _generator(self) -> type[Any]:
-        """The class of the payload generator."""
+        """Return the class of the payload generator."""
 
     @cached_property
     def events(self) -> Any:
-        """The payload generator, as the feed has one; for the truth."""
+        """Return the payload generator, as the feed has one; for the truth."""
         return self._generator(seed=self.traffic.seed, **self._arguments)
 
     @property
     def _arguments(self) -> dict[str, Any]:
-        """Of the payload generator, besides its seed."""
+        """Return arguments of the payload generator, besides its seed."""
         return {}
 
     @abstractmethod
     def _results(self, events: DataFrame) -> DataFrame:
-        """The query on its input: a column ``window``, and ``columns``."""
+        """Return the query on its input: a column ``window``, and ``columns``."""
 
     @abstractmethod
     def _truth_of(self, end_us: int) -> Rows:
-        """The rows of the window with this end, computed without Spark."""
+        """Compute the rows of the window with this end without Spark."""
 
     @cached_property
     def windows(self) -> WindowGrid:
-        """Where the windows lie."""
+        """Return where the windows lie."""
         return WindowGrid.of_seconds(self.window_s, self.slide_s, self.phase_s)
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark's delay."""
+        """Return the watermark's delay."""
         return self.traffic.watermark_ms(self.watermark_s)
 
     def feed_options(
@@ -121,7 +122,7 @@ class Workload(ABC):
         rows_per_batch: int | None = None,
         plan: str | None = None,
     ) -> FeedOptions:
-        """The input stream as a feed."""
+        """Return the input stream as a feed."""
         return FeedOptions(
             traffic=self.traffic,
             generator=f"{self._generator.__module__}:{self._generator.__qualname__}",
@@ -136,7 +137,7 @@ class Workload(ABC):
         *,
         rows_per_batch: int | None = None,
     ) -> DataFrame:
-        """The streaming query: columns ``window_start``, ``window_end``, then ``columns``."""
+        """Return the streaming query: ``window_start``, ``window_end``, then ``columns``."""
         feed = load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch))
         events = feed.withWatermark(self.time_column, f"{self.watermark_ms} milliseconds")
         return self._results(events).select(
@@ -146,15 +147,15 @@ class Workload(ABC):
         )
 
     def window_ends(self, after_us: int, until_us: int) -> list[int]:
-        """Ends of windows with ``after_us < end <= until_us``."""
+        """Return ends of windows with ``after_us < end <= until_us``."""
         return self.windows.ends(after_us, until_us)
 
     def truth(self, after_us: int, until_us: int) -> WindowRows:
-        """The rows that each of these windows must have, computed without Spark."""
+        """Compute the rows that each of these windows must have, without Spark."""
         return {end: self._truth_of(end) for end in self.window_ends(after_us, until_us)}
 
     def _numbers(self, end_us: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """The events of the window with this end: partition, and their numbers there."""
+        """Yield the events of the window with this end: partition, and their numbers there."""
         first = self._timeline.happened(end_us - self.windows.size_us - 1)
         last = self._timeline.happened(end_us - 1)
         for partition in range(self.traffic.partitions):
@@ -165,8 +166,34 @@ class Workload(ABC):
         return self.traffic.timeline()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ApproximateWorkload(Workload):
+    """A workload that can also be had approximately.
+
+    A member says its groups and aggregates, and writes :meth:`sampled_rows` and
+    :meth:`true_values`.
+    """
+
+    by: ClassVar[tuple[str, ...]] = ()  # columns of its groups
+    aggregates: ClassVar[dict[str, str]]  # as for ``Fleet.approximate``
+
+    @abstractmethod
+    def sampled_rows(self, events: DataFrame) -> DataFrame:
+        """Return the stateless part of its query, with the column ``sample``."""
+
+    @abstractmethod
+    def true_values(self, end_us: int) -> TrueValues:
+        """Compute the values of the window with this end without Spark."""
+
+    def error(self, truth: Mapping[str, Any] | None, found: Mapping[str, Any]) -> float:
+        """Return how far a result row is off: the largest relative error of its aggregates."""
+        if truth is None:
+            return float("inf")
+        return float(max(abs(found[name] / truth[name] - 1) for name in self.aggregates))
+
+
 def collect_windows(results: DataFrame, columns: Sequence[str]) -> WindowRows:
-    """Rows of a sink as multisets by window end, for a comparison with the truth."""
+    """Return rows of a sink as multisets by window end, for a comparison with the truth."""
     windows: WindowRows = defaultdict(Counter)
     for end, *values in results.select(F.unix_micros("window_end"), *columns).collect():
         windows[end][tuple(tuple(v) if isinstance(v, list) else v for v in values)] += 1
@@ -174,7 +201,7 @@ def collect_windows(results: DataFrame, columns: Sequence[str]) -> WindowRows:
 
 
 def differences(expected: WindowRows, seen: WindowRows) -> list[str]:
-    """One line for each window whose rows are not the expected ones; empty when all agree.
+    """Return one line for each window whose rows are not the expected ones; empty when all agree.
 
     >>> differences({3: Counter({("a", 1): 1})}, {3: Counter({("a", 1): 2})})
     ['window ending 3: 0 rows missing, 1 not expected']

@@ -14,15 +14,14 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from slackwater.engines.spark.sources.sampled_rows import SAMPLE
 from slackwater.sampling.clusters import inertia, kmeans
-from slackwater_bench.workloads.base import Rows, Workload
+from slackwater_bench.workloads.base import ApproximateWorkload, Rows, TrueValues
 from slackwater_bench.workloads.kmeans_points import KMeansPoints
-from slackwater_bench.workloads.sampled import Sampled, TrueValues
 
 _DIGITS = 6  # of a coordinate in a result
 
 
 @dataclass(frozen=True, kw_only=True)
-class KMeans(Workload, Sampled):
+class KMeans(ApproximateWorkload):
     """Points are filtered, collected by window, and clustered when it closes.
 
     Examples

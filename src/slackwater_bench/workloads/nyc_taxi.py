@@ -12,10 +12,9 @@ from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources.sampled_rows import SAMPLE
-from slackwater_bench.workloads.base import Rows, Workload
+from slackwater_bench.workloads.base import ApproximateWorkload, Rows, TrueValues
 from slackwater_bench.workloads.nyc_taxi_file import NycTaxiFile
 from slackwater_bench.workloads.nyc_taxi_trips import NycTaxiTrips
-from slackwater_bench.workloads.sampled import Sampled, TrueValues
 
 # The grid of the challenge: 300 x 300 cells of 500 m, counted from 1 to the east and the south.
 CELL_EAST, CELL_SOUTH = 0.005986, 0.004491556  # degrees
@@ -43,7 +42,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NycTaxi(Workload, Sampled):
+class NycTaxi(ApproximateWorkload):
     """Drop impossible reports, find the pickup's area, average by area and sliding window.
 
     Sums are of whole cents and hundredths of a mile, so that they are exact in any order, and

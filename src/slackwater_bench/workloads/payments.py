@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 
 from slackwater.engines.spark.sources.sampled_rows import SAMPLE
 from slackwater.traffic import BLOCK, block_generator, gather
-from slackwater_bench.workloads.base import Rows, Workload
-from slackwater_bench.workloads.sampled import Sampled, TrueValues
+from slackwater_bench.workloads.base import ApproximateWorkload, Rows, TrueValues
 
 Ints = NDArray[np.int64]
 
@@ -50,7 +49,7 @@ class PaymentAmounts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Payments(Workload, Sampled):
+class Payments(ApproximateWorkload):
     """The sum and the number of payments in each window.
 
     Parameters

@@ -10,13 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from slackwater.engines.spark.sources.sampled_rows import SAMPLE
-from slackwater_bench.workloads.base import Rows, Workload
-from slackwater_bench.workloads.sampled import Sampled, TrueValues
+from slackwater_bench.workloads.base import ApproximateWorkload, Rows, TrueValues
 from slackwater_bench.workloads.ysb_events import VIEW, YsbEvents
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ysb(Workload, Sampled):
+class Ysb(ApproximateWorkload):
     """Filter, project, join with a static table, count by window.
 
     Examples

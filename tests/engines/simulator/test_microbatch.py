@@ -6,7 +6,7 @@ from slackwater import policies
 from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.query import BatchCosts, Execution, Result
-from slackwater_bench.ideal import first_arrival_us
+from slackwater_bench.klink.ideal import first_arrival_us
 from tests.simulated import START_S, query, simulate
 
 POLICIES = ["spark", "fcfs", "klink"]

@@ -20,7 +20,7 @@ from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.engines.simulator.warmup import WarmUp
 from slackwater.traffic import Traffic
-from slackwater_bench.ideal import first_arrival_us
+from slackwater_bench.klink.ideal import first_arrival_us
 
 START_S = 1_000_000.0
 SECONDS = 12.0

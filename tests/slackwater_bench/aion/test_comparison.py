@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from slackwater.core.errors import EngineError, UsageError
-from slackwater_bench.aion.comparison import compare, plan
+from slackwater_bench.aion.comparison import Compared, compare, plan
 from slackwater_bench.aion.figures import figures, table
 from slackwater_bench.aion.report import write_aion_report
 from slackwater_bench.aion.trial import AionTrial
 
 BASE = AionTrial(sampler="", seed=5)
-YSB = [("ysb", {"campaigns": 10}), ("ysb", {})]
+YSB = ("ysb:campaigns=10", "ysb")
 OUTCOME = {
     "latencies_s": [1.0, 2.0],
     "waits_s": [0.5, 0.5],
@@ -36,22 +36,27 @@ def outcome(trial: AionTrial) -> dict[str, Any]:
 
 
 def compared(repeats: int = 2) -> dict[str, Any]:
-    steps = plan(BASE, YSB, ["EG"], ["1000"], ["k-slack", "aq-k-slack", "aion"], repeats)
-    return compare(steps, lambda line: None, run=outcome)
+    samplers = ("k-slack", "aq-k-slack", "aion")
+    return compare(BASE, Compared(workloads=YSB, samplers=samplers, repeat=repeats), run=outcome)
+
+
+def planned(**changes: Any) -> list[AionTrial]:
+    steps = plan(BASE, Compared(**({"workloads": ("ysb",), "samplers": ("aion",)} | changes)))
+    return [step.trial for step in steps]  # type: ignore[misc]
 
 
 def test_arms_alternate_and_share_their_seed_within_a_repeat() -> None:
-    steps = plan(BASE, YSB[:1], ["EG"], ["1000"], ["k-slack", "aion"], 2)
-    assert [s.trial.sampler for s in steps] == ["k-slack", "aion", "aion", "k-slack"]
-    assert [s.trial.seed for s in steps] == [5, 5, 6, 6]
-    assert {(s.trial.delays, s.trial.gaps) for s in steps} == {("exponential:240ms", "gamma:2")}
+    trials = planned(samplers=("k-slack", "aion"), repeat=2)
+    assert [trial.sampler for trial in trials] == ["k-slack", "aion", "aion", "k-slack"]
+    assert [trial.seed for trial in trials] == [5, 5, 6, 6]
+    assert {(t.delays, t.gaps) for t in trials} == {("exponential:240ms", "gamma:2")}
 
 
 def test_a_setting_may_be_written_out() -> None:
-    (step,) = plan(BASE, YSB[1:], ["uniform:0:1s/constant"], ["1000"], ["aion"], 1)
-    assert (step.trial.delays, step.trial.gaps) == ("uniform:0:1s", "constant")
+    (trial,) = planned(settings=("uniform:0:1s/constant",))
+    assert (trial.delays, trial.gaps) == ("uniform:0:1s", "constant")
     with pytest.raises(UsageError, match="unknown setting 'XX'; known: CC, GG, EC, EG"):
-        plan(BASE, YSB, ["XX"], ["1000"], ["aion"], 1)
+        planned(settings=("XX",))
 
 
 def test_options_tell_workloads_apart_and_repeats_are_put_together() -> None:

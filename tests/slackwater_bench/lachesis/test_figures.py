@@ -11,8 +11,8 @@ from slackwater.core.errors import UsageError
 from slackwater.operations.middleware.file import load
 from slackwater_bench.lachesis.comparison import configuration
 from slackwater_bench.lachesis.figures import against_default, arms_of, table
+from slackwater_bench.lachesis.observer import latency, rows_of, tallied
 from slackwater_bench.lachesis.report import write_lachesis_report
-from slackwater_bench.lachesis.sampling import latency, rows_of, tallied
 from slackwater_bench.lachesis.settings import LachesisSettings
 from slackwater_bench.lachesis.spark_application import Tally
 

@@ -8,6 +8,7 @@ import pytest
 from slackwater.core.errors import UsageError
 from slackwater.enforce.rights import has_cap_sys_nice
 from slackwater_bench.flink import find_flink
+from slackwater_bench.journal import Journal
 from slackwater_bench.lachesis.comparison import compare
 from slackwater_bench.lachesis.settings import LachesisSettings
 
@@ -19,7 +20,7 @@ pytestmark = [
 
 def run(**settings: Any) -> dict[str, Any]:
     short = {"queries": 1, "slice_s": 6.0, "settle_s": 2.0, "rounds": 1, "warmup_s": 4.0, "work": 2}
-    return compare(LachesisSettings(**{**short, **settings}), lambda _: None, lambda _: None)
+    return compare(LachesisSettings(**{**short, **settings}), Journal())
 
 
 def check(result: dict[str, Any], engine: str, arms: list[str]) -> None:

@@ -11,13 +11,13 @@ from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.prediction import Calibration, load_calibration
 from slackwater.engines.simulator.query import BatchCosts
 from slackwater.statistics.intervals import summary
+from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.simulate.calibrate import (
     calibrate,
     predict_run,
     read_runs,
     table,
 )
-from slackwater_bench.trial import Trial
 
 TRUTH = Calibration(
     BatchCosts(fixed_s=0.12, empty_s=0.07, per_row_s=2e-5, waiting_s=0.06, beside=0.3, spread=0.1),
@@ -27,7 +27,7 @@ TRUTH = Calibration(
 
 def run_of(policy: str, queries: int, **changes: Any) -> dict[str, Any]:
     """What a real run with these costs would have written."""
-    trial = Trial(policy=policy, queries=queries, seconds=20.0, **changes)
+    trial = PolicyTrial(policy=policy, queries=queries, seconds=20.0, **changes)
     raw: dict[str, Any] = {
         "policy": policy,
         "queries": queries,

@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 from slackwater.core.errors import UsageError
 from slackwater_bench.workloads.riot_etl import RiotEtl
 from slackwater_bench.workloads.riot_stats import RiotStats
-from slackwater_bench.workloads.synthetic import WIDTH, Synthetic, synthetic_queries
-from slackwater_bench.workloads.synthetic_spark import pipeline
+from slackwater_bench.workloads.synthetic import WIDTH, Synthetic, pipeline, synthetic_queries
 from slackwater_bench.workloads.voip_stream import VoipStream
 
 

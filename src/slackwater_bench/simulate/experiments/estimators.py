@@ -3,7 +3,7 @@
 from typing import Any
 
 from slackwater.statistics.intervals import Interval
-from slackwater_bench.estimators import measure
+from slackwater_bench.klink.estimators import measure
 from slackwater_bench.simulate.experiment import Experiment, Show, panel
 from slackwater_bench.simulate.settings import Settings
 

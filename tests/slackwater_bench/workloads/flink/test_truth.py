@@ -11,7 +11,12 @@ import pytest
 from slackwater.core.errors import EngineError, UsageError
 from slackwater.engines.outside.http import Endpoint
 from slackwater_bench.flink import LocalFlink, SqlClient, find_flink
-from slackwater_bench.workloads.flink import choose, etl, linear_road, synthetic
+from slackwater_bench.workloads.flink_sql import (
+    etl_statements,
+    flink_query,
+    linear_road_statements,
+    synthetic_statements,
+)
 from slackwater_bench.workloads.riot_etl import RiotEtl
 from slackwater_bench.workloads.road_reports import RoadReports
 from slackwater_bench.workloads.synthetic import Synthetic
@@ -60,20 +65,20 @@ def printed(
 
 def test_synthetic(flink: LocalFlink, client: SqlClient) -> None:
     query = Synthetic(number=2, work=2)
-    rows = printed(flink, client, query.name, synthetic.statements(query, 5000, rows=2000))
+    rows = printed(flink, client, query.name, synthetic_statements(query, 5000, rows=2000))
     assert sorted(int(row[0]) for row in rows) == query.passing(np.arange(2000)).tolist()
 
 
 def test_etl(flink: LocalFlink, client: SqlClient) -> None:
     query = RiotEtl(seed=5)
-    rows = printed(flink, client, query.name, etl.statements(query, 5000, rows=2000))
+    rows = printed(flink, client, query.name, etl_statements(query, 5000, rows=2000))
     found = Counter((int(n), int(s), round(float(v), 4), zone) for n, s, v, zone in rows)
     assert found == Counter(query.truth(np.arange(2000)))
 
 
 def test_linear_road(flink: LocalFlink, client: SqlClient) -> None:
     query = RoadReports(seed=2)
-    rows = printed(flink, client, query.name, linear_road.statements(query, 20_000, rows=20_000))
+    rows = printed(flink, client, query.name, linear_road_statements(query, 20_000, rows=20_000))
     found = Counter((int(w), int(seg), int(toll)) for w, seg, toll in rows)
     assert found == query.truth(np.arange(20_000))
     assert found, "a road without tolls shows nothing"
@@ -83,8 +88,8 @@ def test_every_operator_has_a_thread_of_its_own(flink: LocalFlink, client: SqlCl
     """The planner must not fold the operators of a pipeline into one."""
     endpoint = Endpoint(flink.rest)
     for name, statements, operators in [
-        ("s", synthetic.statements(Synthetic(), 5000, rows=10), 6),
-        ("e", etl.statements(RiotEtl(), 5000, rows=10), 6),
+        ("s", synthetic_statements(Synthetic(), 5000, rows=10), 6),
+        ("e", etl_statements(RiotEtl(), 5000, rows=10), 6),
     ]:
         job = client.submit(name, statements)
         vertices = endpoint.json(f"/jobs/{job}")["vertices"]
@@ -93,4 +98,4 @@ def test_every_operator_has_a_thread_of_its_own(flink: LocalFlink, client: SqlCl
 
 def test_what_is_not_written_for_flink_is_one_clear_line() -> None:
     with pytest.raises(UsageError, match="voip-stream is not written for Flink"):
-        choose("voip-stream")
+        flink_query("voip-stream", 0, 1, 1, 1)

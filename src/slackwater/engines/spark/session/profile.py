@@ -2,7 +2,7 @@
 
 A micro-batch costs Spark much the same whatever its size, so a session that runs many small ones
 is tuned by leaving out work that is done once a batch. What each row saves is measured by
-``python -m slackwater_bench.batch`` and written down in ``docs/session-profile.md``.
+``python -m slackwater_bench.costs.session`` and written down in ``docs/session-profile.md``.
 """
 
 from dataclasses import dataclass

@@ -1,0 +1,90 @@
+"""What every trial of a fleet does: start its queries, wait, measure, drain, stop."""
+
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from slackwater.core.errors import EngineError
+from slackwater.engines.spark.fleet import Fleet
+from slackwater_bench.emissions import Progress
+from slackwater_bench.trial import Result
+from slackwater_bench.workloads.base import Workload
+
+
+class FleetMeasurement(ABC):
+    """Base of the measurements: a member starts a query, measures and judges.
+
+    Parameters
+    ----------
+    start_s
+        When the traffic of all workloads begins.
+    start_limit_s, drain_limit_s
+        How long queries may take to start, and the last windows to come.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        fleet: Fleet,
+        start_s: float,
+        start_limit_s: float,
+        drain_limit_s: float,
+    ) -> None:
+        self.spark, self.fleet, self.start_s = spark, fleet, start_s
+        self.batches: dict[str, list[Progress]] = defaultdict(list)
+        fleet.on_progress(lambda name, progress: self.batches[name].append(progress))
+        self.first_s = self.last_s = 0.0  # the measured time; known when all queries are up
+        self._start_limit_s, self._drain_limit_s = start_limit_s, drain_limit_s
+
+    @property
+    @abstractmethod
+    def workloads(self) -> Mapping[str, Workload]:
+        """Return the queries by name."""
+
+    @abstractmethod
+    def _start(self, name: str, workload: Workload) -> None:
+        """Start one query."""
+
+    @abstractmethod
+    def _measure(self) -> Result:
+        """Return at ``last_s`` with what was seen besides the windows."""
+
+    @abstractmethod
+    def _passed(self, name: str, end_us: int) -> bool:
+        """Tell whether a query is past the window with this end."""
+
+    @abstractmethod
+    def _judge(self) -> Result:
+        """Compare the windows with the truth."""
+
+    def _run(self, warmup_s: float, seconds: float, first_s: float | None = None) -> Result:
+        """Do it all; windows count from ``first_s``, or from the end of the warm-up."""
+        for name, workload in self.workloads.items():
+            self._start(name, workload)
+        if not self.fleet.wait_ready(self._start_limit_s):
+            raise EngineError(f"not all queries started within {self._start_limit_s:.0f} s")
+        begin_s = max(self.start_s, time.time()) + warmup_s
+        self.first_s = begin_s if first_s is None else first_s
+        self.last_s = begin_s + seconds
+        measured = self._measure()
+        drained = self._drain()
+        self.spark.sparkContext.setLogLevel("OFF")  # stopping interrupts batches; that is no error
+        self.fleet.stop()
+        return self._judge() | measured | {"drained": drained}
+
+    def _drain(self) -> bool:
+        """Wait until every query has passed its last measured window, or a limit."""
+        until_s = time.time() + self._drain_limit_s
+        first_us, last_us = round(self.first_s * 1e6), round(self.last_s * 1e6)
+        ends = {name: w.window_ends(first_us, last_us) for name, w in self.workloads.items()}
+        last = {name: found[-1] for name, found in ends.items() if found}
+        while time.time() < until_s:
+            if all(self._passed(name, end_us) for name, end_us in last.items()):
+                return True
+            if self.fleet.failures:
+                raise EngineError(f"queries failed: {self.fleet.failures}")
+            time.sleep(0.1)
+        return False
