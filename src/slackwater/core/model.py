@@ -5,11 +5,16 @@ All times are seconds since the epoch, on whatever clock the controller was give
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil
 from typing import Literal, NamedTuple
 
 from slackwater.core.windows import Deadlines
 
 Phase = Literal["idle", "waiting", "running"]
+
+# A micro-batch plans, commits and waits for its slowest task: it keeps a core busy for less than
+# its whole duration. Measured on two cores: three slots beat two and four (docs/klink.md).
+SLOTS_PER_CORE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +197,12 @@ class Decision:
     running: tuple[str, ...]
     enforced: bool  # False in a dry run
     figures: Figures | None = None
+
+
+def default_slots(cores: float) -> int:
+    """Return how many micro-batches run at once on so many cores.
+
+    >>> default_slots(2), default_slots(3)
+    (3, 5)
+    """
+    return ceil(SLOTS_PER_CORE * cores)

@@ -5,12 +5,12 @@ from typing import ClassVar
 import numpy as np
 
 from slackwater.sampling.base import Sampler
+from slackwater.sampling.delays import least_wait_s
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.monitor import Monitor
 from slackwater.sampling.plan import CellPlan
 from slackwater.sampling.promise import Promise
 from slackwater.sampling.rates import Floats, needed_room, substream_rates
-from slackwater.sampling.waiting import least_wait_s
 
 _WHOLE = 0.9999  # a sub-stream of which so much has arrived counts as complete
 

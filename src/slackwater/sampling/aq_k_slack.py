@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from slackwater.sampling.base import Sampler
+from slackwater.sampling.delays import least_wait_s
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.monitor import Monitor
 from slackwater.sampling.plan import CellPlan
 from slackwater.sampling.promise import Promise
-from slackwater.sampling.waiting import least_wait_s
 
 LATE_SHARE = 0.5  # of the error is left to rows that are late, the rest to sampling
 

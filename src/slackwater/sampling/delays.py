@@ -1,6 +1,7 @@
 """Delays as they were seen lately, and what share of a stretch of events arrives in time."""
 
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ _SHARES = np.array([0.04] * 24 + [0.02, 0.01, 0.005, 0.003, 0.0015, 0.0005])
 LEVELS: tuple[float, ...] = tuple((np.cumsum(_SHARES) - _SHARES / 2).round(5).tolist())
 
 _CHANGED = 2.2  # Kolmogorov-Smirnov: by chance once in about ten thousand cycles
+_STEP_S = 0.005  # of a wait: no finer than the clock of a micro-batch
 _COARSE = 0.03  # what quantiles of a sketch may be off
 
 
@@ -100,3 +102,18 @@ def _distribution(delays: Floats, rows: Floats, points: Floats) -> Floats:
     order = np.argsort(delays)
     below = np.concatenate([[0.0], np.cumsum(rows[order])]) / rows.sum()
     return np.asarray(below[np.searchsorted(delays[order], points, side="right")])
+
+
+def least_wait_s(enough: Callable[[float], bool], most_s: float) -> float:
+    """Return the shortest wait for which ``enough`` holds; ``most_s`` if none does.
+
+    >>> round(least_wait_s(lambda wait_s: wait_s >= 0.3, 2.0), 2)
+    0.3
+    """
+    if enough(0.0):
+        return 0.0
+    low_s, high_s = 0.0, most_s
+    while high_s - low_s > _STEP_S:
+        middle_s = (low_s + high_s) / 2
+        low_s, high_s = (low_s, middle_s) if enough(middle_s) else (middle_s, high_s)
+    return high_s

@@ -13,13 +13,12 @@ from slackwater.core.clock import VirtualClock
 from slackwater.core.controller import Controller
 from slackwater.core.protocols import Policy
 from slackwater.engines.simulator.cluster import Cluster
-from slackwater.engines.simulator.heap import Heap
+from slackwater.engines.simulator.jvm import Heap, WarmUp
 from slackwater.engines.simulator.operators import Execution, OperatorEngine, Usage
 from slackwater.engines.simulator.pipeline import PipelineQuery
 from slackwater.engines.simulator.prediction import START_S
 from slackwater.engines.simulator.query import Result
 from slackwater.engines.simulator.sweeps import first_arrivals
-from slackwater.engines.simulator.warmup import WarmUp
 from slackwater_bench.simulate.fleets import fleet
 
 DEFAULT = "default"  # the engine's own scheduling: every operator is a thread

@@ -5,10 +5,9 @@ import pytest
 
 from slackwater import policies
 from slackwater.core import Controller, VirtualClock
-from slackwater.engines.simulator.heap import Heap
+from slackwater.engines.simulator.jvm import Heap, WarmUp
 from slackwater.engines.simulator.operators import OperatorEngine, least_cores
 from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
-from slackwater.engines.simulator.warmup import WarmUp
 
 START_S = 1_000_000.0
 POLICIES = ["spark", "fcfs", "round-robin", "klink"]

@@ -13,12 +13,11 @@ from slackwater import policies
 from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.arrivals import Arrivals, Bursts, Feed
 from slackwater.engines.simulator.cluster import Cluster
-from slackwater.engines.simulator.heap import Heap
+from slackwater.engines.simulator.jvm import Heap, WarmUp
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.operators import OperatorEngine
 from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater.engines.simulator.warmup import WarmUp
 from slackwater.traffic import Traffic
 from slackwater_bench.klink.ideal import first_arrival_us
 

@@ -8,7 +8,7 @@ from slackwater.core.controller import Controller
 from slackwater.core.errors import UsageError
 from slackwater.core.protocols import Policy
 from slackwater.engines.simulator.operators import OperatorEngine
-from slackwater.engines.simulator.pipeline import PipelineQuery, Segment
+from slackwater.engines.simulator.pipeline import PipelineQuery, PipelineSegment
 from slackwater.engines.simulator.query import Result
 from slackwater.engines.simulator.sources import Mark
 
@@ -47,11 +47,11 @@ class Cluster:
         if len(queries) < count:
             raise UsageError(f"{count} nodes need at least as many queries, not {len(queries)}")
         self.clock = clock
-        parts: list[list[Segment]] = [[] for _ in range(count)]
+        parts: list[list[PipelineSegment]] = [[] for _ in range(count)]
         for number, query in enumerate(queries):
             half = len(query.operators) // 2
-            parts[number % count].append(Segment(query, 0, half))
-            parts[(number + 1) % count].append(Segment(query, half))
+            parts[number % count].append(PipelineSegment(query, 0, half))
+            parts[(number + 1) % count].append(PipelineSegment(query, half))
         first_seed = seed * count  # so that no two runs share one
         self.nodes = [
             OperatorEngine(clock, part, forwarding=forwarding, seed=first_seed + number, **options)

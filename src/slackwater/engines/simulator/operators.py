@@ -25,11 +25,10 @@ from slackwater.core.model import (
     Sweep,
 )
 from slackwater.engines.simulator.flow import FEW, Floats, run_in_order, run_shared
-from slackwater.engines.simulator.heap import Heap
-from slackwater.engines.simulator.pipeline import PipelineQuery, Segment
+from slackwater.engines.simulator.jvm import Heap, WarmUp
+from slackwater.engines.simulator.pipeline import PipelineQuery, PipelineSegment
 from slackwater.engines.simulator.query import Result
 from slackwater.engines.simulator.sources import Mark, Sources
-from slackwater.engines.simulator.warmup import WarmUp
 from slackwater.progress.forwarding import outlook
 
 Execution = Literal["cores", "threads", "priorities"]
@@ -59,7 +58,7 @@ class OperatorEngine:
     clock
         Moved by :meth:`wait`, a cycle at a time.
     queries
-        All with the same number of operators; a :class:`Segment` where a node runs a part.
+        All with the same number of operators; a :class:`PipelineSegment` where a node runs a part.
     cores
         Of the node.
     cycle_s
@@ -83,7 +82,7 @@ class OperatorEngine:
     def __init__(
         self,
         clock: VirtualClock,
-        queries: Sequence[PipelineQuery | Segment],
+        queries: Sequence[PipelineQuery | PipelineSegment],
         *,
         cores: int = 24,
         cycle_s: float = 0.12,
@@ -93,7 +92,7 @@ class OperatorEngine:
         forwarding: bool = True,
         seed: int = 1,
     ) -> None:
-        segments = [q if isinstance(q, Segment) else Segment(q) for q in queries]
+        segments = [q if isinstance(q, PipelineSegment) else PipelineSegment(q) for q in queries]
         if len({len(s.query.operators[s.part]) for s in segments}) != 1:
             raise UsageError("all queries of an engine need the same number of operators")
         self.clock, self.cycle_s, self.cores, self.execution = clock, cycle_s, cores, execution
@@ -358,7 +357,7 @@ class OperatorEngine:
         )
 
 
-def _shown(segment: Segment) -> list[tuple[float, float, float]]:
+def _shown(segment: PipelineSegment) -> list[tuple[float, float, float]]:
     """Return of each operator: events that reach it, events out for one in, cost of one."""
     query, shown = segment.query, segment.query.operators[segment.part]
     outs = [operator.selectivity for operator in shown]

@@ -95,7 +95,7 @@ class PipelineQuery(WindowedQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PipelineSegment:
     """The part of a query that one node runs."""
 
     query: PipelineQuery

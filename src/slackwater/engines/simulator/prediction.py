@@ -13,7 +13,7 @@ from slackwater import policies
 from slackwater.core.clock import VirtualClock
 from slackwater.core.controller import Controller
 from slackwater.core.errors import UsageError
-from slackwater.core.slots import default_slots
+from slackwater.core.model import default_slots
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.query import BatchCosts, Result, SimulatedQuery
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from slackwater.engines.simulator.arrivals import SEEN_S, Arrivals, Feed
 from slackwater.engines.simulator.flow import Floats
-from slackwater.engines.simulator.pipeline import Segment
+from slackwater.engines.simulator.pipeline import PipelineSegment
 from slackwater.engines.simulator.sweeps import first_arrivals
 
 
@@ -31,7 +31,7 @@ class Sources:
         Those that do not begin at a source get nothing here.
     """
 
-    def __init__(self, segments: Sequence[Segment], began_s: float, seed: int) -> None:
+    def __init__(self, segments: Sequence[PipelineSegment], began_s: float, seed: int) -> None:
         self._queries = [segment.query for segment in segments]
         self._rng = np.random.default_rng(seed)
         starts_s = [s.query.starts_s if s.is_first else math.inf for s in segments]

@@ -13,8 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater import policies
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.core.model import QuerySpec
-from slackwater.core.slots import default_slots
+from slackwater.core.model import QuerySpec, default_slots
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.approximate.fleet import FleetApproximate
 from slackwater.engines.spark.approximate.planner import Planner

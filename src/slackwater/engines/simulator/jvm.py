@@ -1,6 +1,7 @@
-"""What garbage collection takes from the cores, by how full the heap is."""
+"""What a Java virtual machine takes from the cores: collecting garbage, and warming up."""
 
 from dataclasses import dataclass
+from math import exp
 
 PUBLISHED_CORES = 24
 MOST = 0.9  # a share that is never exceeded: a collector gives up first
@@ -40,3 +41,22 @@ class Heap:
             return MOST
         collections_per_s = filled_bytes_per_s / free_bytes
         return min(MOST, collections_per_s * live_bytes / self.walked_bytes_per_s)
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """A machine that has just started: its code is not compiled yet.
+
+    Costs are ``cold`` times as high in the beginning and settle.
+
+    >>> warm_up = WarmUp(cold=5.0, settles_s=10.0)
+    >>> warm_up.factor(0.0), round(warm_up.factor(60.0), 2)
+    (5.0, 1.01)
+    """
+
+    cold: float = 10.0
+    settles_s: float = 15.0
+
+    def factor(self, age_s: float) -> float:
+        """Return how many times as much everything costs at this age."""
+        return 1.0 + (self.cold - 1.0) * exp(-age_s / self.settles_s)
