@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slackwater.operations.workers.messages import QueryCost, QueryReport, Report
 from slackwater.operations.workers.placement import ANSWER_S, Directive, Placement, Wanted
 from slackwater.quality import QualityController, WarmUps
 
@@ -17,18 +18,12 @@ def placement(*names: str, **kinds: Any) -> Placement:
     return Placement(wanted, QualityController(warmups=WarmUps(limit_s=5)), Random(1))
 
 
-def report(
-    used: float = 0.0, others: float = 0.0, **queries: dict[str, float] | None
-) -> dict[str, Any]:
-    return {
-        "used": used,
-        "others": others,
-        "queries": {name: {"cost": cost} for name, cost in queries.items()},
-    }
+def report(used: float = 0.0, others: float = 0.0, **queries: QueryCost | None) -> Report:
+    return Report(used, others, {name: QueryReport(cost) for name, cost in queries.items()})
 
 
-def cost(full: float, current: float = 1.0) -> dict[str, float]:
-    return {"fixed": 0.0, "slope": full, "most": 4.0, "current": current}
+def cost(full: float, current: float = 1.0) -> QueryCost:
+    return QueryCost(fixed=0.0, slope=full, most=4.0, current=current)
 
 
 def test_a_new_query_goes_where_most_is_free_others_on_the_machine_counted() -> None:
@@ -295,7 +290,7 @@ def test_nothing_stops_while_somebody_is_on_the_way_or_not_measured() -> None:
     fleet.reported("w1", report(high=cost(1.05), low=None), 0)
     for now_s in range(2, 50, 2):
         assert without_aims(fleet.control(now_s)) == []
-    cold = {**cost(0.5), "batches": 2}
+    cold = QueryCost(fixed=0.0, slope=0.5, most=4.0, current=1.0, batches=2)
     fleet.reported("w1", report(high=cost(1.05), low=cold), 50)
     for now_s in range(52, 100, 2):
         assert without_aims(fleet.control(now_s)) == [], "it costs less when it is warm"
@@ -344,9 +339,9 @@ def crowded() -> Placement:
 def test_what_was_stopped_for_want_of_cpu_comes_back_when_load_falls() -> None:
     fleet = crowded()
 
-    def told(now_s: float, rate: float, **queries: dict[str, float]) -> None:
+    def told(now_s: float, rate: float, **queries: QueryCost) -> None:
         shown = report(**queries)
-        shown["queries"]["source"]["rate"] = rate
+        shown.queries["source"] = QueryReport(queries["source"], rate=rate)
         fleet.reported("w1", shown, now_s)
 
     told(0, 1000.0, source=cost(0.05), sink=cost(0.6), main=cost(0.6))
@@ -371,7 +366,7 @@ def test_decisions_do_not_swing_because_logs_are_behind_their_sources() -> None:
         light, heavy = cost(0.9 * late), cost(1.2 * late)
         source = cost(0.1, current=now)
         shown = report(**{"source": source, "light": light, "heavy-1": heavy})
-        shown["queries"]["source"]["rate"] = 1000.0
+        shown.queries["source"] = QueryReport(source, rate=1000.0)
         fleet.reported("w1", shown, now_s)
         fleet.reported("w2", report(**{"heavy-2": heavy}), now_s)
         aims = {each.query: each.accuracy for each in fleet.control(now_s) if each.op == "aim"}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from slackwater.operations.workers.messages import QueryReport
 from slackwater.operations.workers.model import Placed, Wanted
 from slackwater.operations.workers.relay import relayed
 
@@ -17,8 +18,9 @@ QUERIES = {
 }
 
 
-def part(**more: Any) -> dict[str, Any]:
-    return {"part": {"windows": [], "delay_s": 0.0, "cost": [0.1, 0.0], "frontiers": [], **more}}
+def part(**more: Any) -> QueryReport:
+    told = {"windows": [], "delay_s": 0.0, "cost": [0.1, 0.0], "frontiers": [], **more}
+    return QueryReport(part=told)
 
 
 def test_only_neighbours_hear() -> None:
@@ -34,4 +36,4 @@ def test_only_neighbours_hear() -> None:
 
 
 def test_who_says_nothing_new_and_who_is_not_known_is_passed_over() -> None:
-    assert list(relayed(QUERIES, {"source": part(), "gone": part(), "other": {}})) == []
+    assert list(relayed(QUERIES, {"source": part(), "gone": part(), "other": QueryReport()})) == []

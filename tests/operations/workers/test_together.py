@@ -151,8 +151,8 @@ def test_queries_are_placed_shed_told_and_moved(
     supervisor.path.write_text(text.replace("reads =", f'workers = ["{target}"]\nreads ='))
     supervisor.placement.workers[target].cores = 40.0  # so that it fits there
     eventually(lambda: "sink" in other.queries and "sink" not in mine.queries)
-    (row,) = [row for row in supervisor.rows() if row["query"] == "sink"]
-    assert (row["moves"], row["error"]) == (1, None)
+    (row,) = [row for row in supervisor.rows() if row.query == "sink"]
+    assert (row.moves, row.error) == (1, None)
 
 
 def test_a_fleet_has_one_supervisor(fleets: tuple[Supervisor, list[FakeFleet]]) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from slackwater.core.clock import RealClock
 from slackwater.operations.fleet_file import FleetFile
-from slackwater.operations.workers.supervisor import Supervisor
+from slackwater.operations.workers.supervisor import QueryRow, Supervisor
 from slackwater.operations.workers.worker import Worker
 
 LINE_PERIOD_S = 10.0  # between two status lines where the output is not a terminal
@@ -55,15 +55,15 @@ def table(supervisor: Supervisor) -> Table:
     for column in (*columns, "error"):
         grid.add_column(column, overflow="fold")
     for row in supervisor.rows():
-        accuracy = row["accuracy"] or {}
+        accuracy = row.accuracy or {}
         grid.add_row(
-            row["query"],
-            row["phase"],
-            row["worker"] or "",
-            f"{row['priority']:g}",
-            str(row["moves"] or ""),
+            row.query,
+            row.phase,
+            row.worker or "",
+            f"{row.priority:g}",
+            str(row.moves or ""),
             *(_percent(accuracy.get(name)) for name in ("desired", "current", "delivered")),
-            row["error"] or "",
+            row.error or "",
         )
     return grid
 
@@ -83,17 +83,15 @@ def _show(supervisor: Supervisor, console: Console) -> None:
         period_s = LINE_PERIOD_S
 
 
-def _words(row: dict[str, Any]) -> str:
+def _words(row: QueryRow) -> str:
     """Describe a query in a line.
 
-    >>> row = {"query": "ads", "phase": "running", "worker": "w1", "accuracy": {"desired": 0.6}}
-    >>> _words(row), _words({"query": "ads", "phase": "unplaced", "worker": None, "accuracy": None})
-    ('ads running on w1 at 60%', 'ads unplaced')
+    It says where the query runs, and at which accuracy if it is shed.
     """
-    where = f" on {row['worker']}" if row["worker"] else ""
-    desired = (row["accuracy"] or {}).get("desired")
+    where = f" on {row.worker}" if row.worker else ""
+    desired = (row.accuracy or {}).get("desired")
     shed = f" at {_percent(desired)}" if desired is not None and desired < 1 else ""
-    return f"{row['query']} {row['phase']}{where}{shed}"
+    return f"{row.query} {row.phase}{where}{shed}"
 
 
 def _write(supervisor: Supervisor, path: Path) -> None:

@@ -1,14 +1,16 @@
 """What workers report, as the quality controller takes it."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from slackwater.operations.workers.messages import QueryCost, QueryReport, Report
 from slackwater.quality import Cluster, Graph, Keep, Layout, Load, Task
-from slackwater.quality.graph import Floats
+from slackwater.quality.graph import Floats, Ints
 
+NOTHING = QueryReport()
 SMOOTHING = 0.1  # weight of the newest look at what a row costs
 
 Phase = Literal["unplaced", "starting", "running", "moving", "stopping", "stopped", "failed"]
@@ -57,7 +59,7 @@ class Placed:
     moves: int = 0
     desired: float | None = None  # accuracy that the application is to have here
     home: str | None = None  # the worker that it was last on
-    cost: dict[str, float] | None = None  # and what it cost there
+    cost: QueryCost | None = None  # and what it cost there
     row_cost: float | None = None  # cores for each row a second at its sources, smoothed
 
 
@@ -67,22 +69,18 @@ class WorkerView:
 
     name: str
     cores: float
-    report: dict[str, Any] = field(default_factory=dict)
+    report: Report | None = None  # None: it has only just joined
 
     @property
-    def queries(self) -> dict[str, dict[str, Any]]:
+    def queries(self) -> Mapping[str, QueryReport]:
         """That it runs, by name."""
-        found: dict[str, dict[str, Any]] = self.report.get("queries", {})
-        return found
+        return {} if self.report is None else self.report.queries
 
 
-def measured(placed: Placed, workers: Mapping[str, WorkerView]) -> dict[str, float] | None:
-    """Return what a query costs where it runs; ``None`` while that is not known."""
+def reported(placed: Placed, workers: Mapping[str, WorkerView]) -> QueryReport:
+    """Return what is known of a query where it runs."""
     view = workers.get(placed.worker or "")
-    if view is None:
-        return None
-    found: dict[str, float] | None = view.queries.get(placed.wanted.name, {}).get("cost")
-    return found
+    return NOTHING if view is None else view.queries.get(placed.wanted.name, NOTHING)
 
 
 class Model:
@@ -118,7 +116,7 @@ class Model:
             np.array([_others(workers[name], everyone) for name in names]),
         )
         self._rates = _rates(running, workers)
-        self.load = self._load([measured(each, workers) or each.cost or {} for each in running])
+        self.load = self._load([reported(each, workers).cost or each.cost for each in running])
 
     def query(self, task: str, number: int) -> Placed:
         """Return the query that is an instance."""
@@ -189,12 +187,14 @@ class Model:
     def _number(self, placed: Placed) -> int:
         return self._numbers[placed.wanted.name]
 
-    def _load(self, costs: list[dict[str, float]]) -> Load:
+    def _load(self, known: Sequence[QueryCost | None]) -> Load:
         """Return the load; a source whose rate is not known has one row a second: parts count."""
         task = self.layout.task
-        local = np.array([min(max(cost["current"], 0.01), 1.0) for cost in costs])
-        fixed = np.array([cost["fixed"] for cost in costs])
-        slope = np.array([cost["slope"] for cost in costs])
+        costs = [each for each in known if each is not None]
+        assert len(costs) == len(known), "only queries whose costs are known are modelled"
+        local = np.array([min(max(cost.current, 0.01), 1.0) for cost in costs])
+        fixed = np.array([cost.fixed for cost in costs])
+        slope = np.array([cost.slope for cost in costs])
         tasks = len(self.graph.tasks)
         source_rate = np.zeros(tasks)
         for source in self.graph.sources.tolist():
@@ -210,7 +210,7 @@ class Model:
             source_rate=source_rate,
             out_rate=(least * offered)[self.graph.edges[:, 0]],
             fixed=_by_task(fixed, task, tasks),
-            most=_by_task(np.array([cost["most"] for cost in costs]), task, tasks),
+            most=_by_task(np.array([cost.most for cost in costs]), task, tasks),
         )
 
     def _steady(self, slope: Floats, at_sources: Floats) -> Floats:
@@ -273,19 +273,18 @@ def _rates(queries: Iterable[Placed], workers: Mapping[str, WorkerView]) -> dict
     """Return by task the rows a second that come for its instances, as far as is known."""
     found: dict[str, float] = {}
     for each in queries:
-        view = workers.get(each.worker or "")
-        rate = view.queries.get(each.wanted.name, {}).get("rate") if view is not None else None
+        rate = reported(each, workers).rate
         found[each.wanted.of_task] = found.get(each.wanted.of_task, 0.0) + (rate or 0.0)
     return found
 
 
 def _others(view: WorkerView, everyone: Iterable[Placed]) -> float:
     """Return cores that queries which may be shed cannot have: of others, processes and queries."""
-    used = float(view.report["others"])
+    used = 0.0 if view.report is None else view.report.others
     for each in everyone:
-        cost = view.queries.get(each.wanted.name, {}).get("cost")
+        cost = view.queries.get(each.wanted.name, NOTHING).cost
         if each.wanted.min_accuracy is None and each.worker == view.name and cost is not None:
-            used += min(cost["fixed"] + cost["slope"], cost["most"])
+            used += cost.needed
     return used
 
 
@@ -300,7 +299,7 @@ def _numbers(queries: Iterable[Placed]) -> dict[str, int]:
     return found
 
 
-def _by_task(values: Floats, task: Any, tasks: int) -> Floats:
+def _by_task(values: Floats, task: Ints, tasks: int) -> Floats:
     """Return by task the largest of its instances."""
     found = np.zeros(tasks)
     np.maximum.at(found, task, values)

@@ -3,17 +3,18 @@
 import logging
 from collections import deque
 from random import Random
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from slackwater.operations.workers.messages import QueryCost, Report
 from slackwater.operations.workers.model import (
     Directive,
     Model,
     Placed,
     Wanted,
     WorkerView,
-    measured,
+    reported,
 )
 from slackwater.quality import QualityController, place
 from slackwater.quality.cost import UNKNOWN_CPU
@@ -26,6 +27,16 @@ WARM = 10  # micro-batches with rows, before which a query costs more than it wi
 SETTLE_S = 60.0  # that nothing moves or stops at most because of a query that is not warm
 MOST_EVENTS = 1000  # that are remembered
 ANSWER_S = 20.0  # a directive that shows no effect for so long is given again
+
+
+class Event(NamedTuple):
+    """A move or a stop, and what was lacking."""
+
+    at_s: float
+    what: str  # moves or stops
+    query: str
+    worker: str | None
+    lacked: float | None  # cores
 
 
 class Placement:
@@ -53,8 +64,7 @@ class Placement:
         self._controller = controller
         self._chance = chance or Random()
         self._most_failures = most_failures
-        # Moves and stops, and what was lacking.
-        self.events: deque[dict[str, Any]] = deque(maxlen=MOST_EVENTS)
+        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
 
     def want(self, wanted: list[Wanted], now_s: float) -> list[Directive]:
         """Take a changed fleet file.
@@ -84,7 +94,7 @@ class Placement:
         """Note that a worker is there, perhaps again."""
         self.workers[worker] = WorkerView(worker, cores)
 
-    def reported(self, worker: str, report: dict[str, Any], now_s: float) -> list[Directive]:
+    def reported(self, worker: str, report: Report, now_s: float) -> list[Directive]:
         """Take what a worker runs now; a query that runs where it should not is stopped there."""
         view = self.workers.get(worker)
         if view is None:
@@ -163,7 +173,7 @@ class Placement:
             each.home, each.cost = each.worker, self._measured(each)
         waiting = self._waiting()
         known += waiting
-        if not known or any(not view.report for view in self.workers.values()):
+        if not known or any(view.report is None for view in self.workers.values()):
             return []
         model = Model(known, self.queries.values(), self.workers)
         settled = not any(self._settles(each, now_s) for each in self.queries.values())
@@ -192,8 +202,8 @@ class Placement:
         return found
 
     def _note(self, what: str, placed: Placed, now_s: float, lacked: float | None) -> None:
-        entry = {"at_s": round(now_s, 2), "what": what, "query": placed.wanted.name}
-        self.events.append({**entry, "worker": placed.worker, "lacked": lacked})
+        at_s = round(now_s, 2)
+        self.events.append(Event(at_s, what, placed.wanted.name, placed.worker, lacked))
 
     def _settles(self, placed: Placed, now_s: float) -> bool:
         """Tell whether it is on the way, or has not run long enough to say what it costs."""
@@ -204,7 +214,8 @@ class Placement:
         cost = self._measured(placed)
         if cost is None or placed.measured_s is None:
             return now_s < placed.since_s + SETTLE_S  # it may never have a row
-        return cost.get("batches", WARM) < WARM and now_s < placed.measured_s + SETTLE_S
+        few = cost.batches is not None and cost.batches < WARM
+        return few and now_s < placed.measured_s + SETTLE_S
 
     def _waiting(self) -> list[Placed]:
         """Return queries stopped for want of CPU, each with the worker that it would go to."""
@@ -217,8 +228,7 @@ class Placement:
         for each in sorted(found, key=lambda each: -each.wanted.priority):
             assert each.cost is not None
             each.home = max(free, key=lambda name: free[name])
-            full = each.cost["fixed"] + each.cost["slope"]
-            free[each.home] -= full * (each.wanted.min_accuracy or 0.0)
+            free[each.home] -= each.cost.full * (each.wanted.min_accuracy or 0.0)
         return found
 
     # -- steps ----------------------------------------------------------------------------------
@@ -239,7 +249,7 @@ class Placement:
             number = mates.index(placed.wanted.name)
             self._controller.warmups.begin((placed.wanted.of_task, number), now_s)
         # A worker says that a query is there before it has run a micro-batch, and when it has.
-        if placed.phase == "running" and view.queries[placed.wanted.name].get("cost") is not None:
+        if placed.phase == "running" and view.queries[placed.wanted.name].cost is not None:
             placed.failures, placed.error = 0, None
             placed.measured_s = now_s if placed.measured_s is None else placed.measured_s
         return True
@@ -250,7 +260,7 @@ class Placement:
         if placed.phase != "running" or not prefers or placed.worker in prefers:
             return []
         cost = self._measured(placed)
-        needed = UNKNOWN_CPU if cost is None else min(cost["fixed"] + cost["slope"], cost["most"])
+        needed = UNKNOWN_CPU if cost is None else cost.needed
         names = [name for name in prefers if name in self.workers]
         free = {name: self._free(self.workers[name]) for name in names}
         target = max(names, key=lambda name: free[name], default=None)
@@ -304,8 +314,8 @@ class Placement:
         """Return cores that nobody uses; queries that are not measured yet count as one each."""
         mine = [each for each in self.queries.values() if each.worker == view.name]
         unknown = [each for each in mine if self._measured(each) is None]
-        used = float(view.report.get("used", 0.0)) + float(view.report.get("others", 0.0))
+        used = 0.0 if view.report is None else view.report.used + view.report.others
         return view.cores - used - UNKNOWN_CPU * len(unknown)
 
-    def _measured(self, placed: Placed) -> dict[str, float] | None:
-        return measured(placed, self.workers)
+    def _measured(self, placed: Placed) -> QueryCost | None:
+        return reported(placed, self.workers).cost

@@ -1,9 +1,10 @@
 """What queries of one application tell each other across workers: only neighbours hear."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from slackwater.operations.workers.channel import Message
+from slackwater.operations.workers.messages import QueryReport
 from slackwater.operations.workers.model import Placed
 
 
@@ -14,7 +15,9 @@ class Relayed(NamedTuple):
     message: Message
 
 
-def relayed(queries: Mapping[str, Placed], reported: Mapping[str, Any]) -> Iterator[Relayed]:
+def relayed(
+    queries: Mapping[str, Placed], reported: Mapping[str, QueryReport]
+) -> Iterator[Relayed]:
     """For those that read what a query writes, its progress; for those it reads, what is ahead.
 
     Parameters
@@ -25,7 +28,7 @@ def relayed(queries: Mapping[str, Placed], reported: Mapping[str, Any]) -> Itera
         Those of one worker, as it reported them.
     """
     for name, shown in reported.items():
-        part, teller = shown.get("part"), queries.get(name)
+        part, teller = shown.part, queries.get(name)
         if part is None or teller is None:
             continue
         ahead = {key: part[key] for key in ("windows", "delay_s", "cost")}

@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from slackwater import policies
 from slackwater.common.subprocesses import child_environment
 from slackwater.core.clock import Deadline, RealClock, Timer
@@ -20,6 +22,14 @@ from slackwater.operations import fleet_file as config
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.operations.workers import address
 from slackwater.operations.workers.channel import Channel, ChannelError, Message, accept
+from slackwater.operations.workers.messages import (
+    Ended,
+    Hello,
+    QueryCost,
+    Report,
+    read_from_worker,
+)
+from slackwater.operations.workers.model import Phase, reported
 from slackwater.operations.workers.placement import Directive, Placement, Wanted
 from slackwater.operations.workers.processes import WorkerProcesses
 from slackwater.operations.workers.relay import relayed
@@ -61,6 +71,23 @@ def _check_cpus(file: FleetFile) -> None:
             raise UsageError(
                 f"workers.{name}: there is no CPU {missing[0]} here; there are {shown}"
             )
+
+
+class QueryRow(msgspec.Struct, frozen=True):
+    """A query as tables and files of status lines show it."""
+
+    query: str
+    phase: Phase
+    worker: str | None
+    priority: float
+    moves: int
+    desired: float | None
+    warming: bool  # whether a query on its worker is
+    accuracy: dict[str, float | None] | None
+    rate: float | None
+    lag_s: float | None
+    cost: QueryCost | None
+    error: str | None
 
 
 class Supervisor:
@@ -135,7 +162,7 @@ class Supervisor:
         """
         living = [name for name, process in self.processes.by_name.items() if process.alive]
         views = [self.placement.workers.get(name) for name in living]
-        return all(view is not None and view.report for view in views)
+        return all(view is not None and view.report is not None for view in views)
 
     def stop(self) -> None:
         """End the loop; also from a signal handler."""
@@ -165,42 +192,45 @@ class Supervisor:
             process.poll()
         self._server.close()
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[QueryRow]:
         """Return one row a query, for the table."""
         found = []
         warming = self.placement.warming(self._clock.now())
         for placed in list(self.placement.queries.values()):
-            view = self.placement.workers.get(placed.worker or "")
-            known = view.queries.get(placed.wanted.name, {}) if view is not None else {}
+            known = reported(placed, self.placement.workers)
             found.append(
-                {
-                    "query": placed.wanted.name,
-                    "phase": placed.phase,
-                    "worker": placed.worker,
-                    "priority": placed.wanted.priority,
-                    "moves": placed.moves,
-                    "desired": placed.desired,
-                    "warming": placed.worker in warming,
-                    "accuracy": known.get("accuracy"),
-                    "rate": known.get("rate"),
-                    "lag_s": known.get("lag_s"),
-                    "cost": known.get("cost"),  # cores
-                    "error": placed.error,
-                }
+                QueryRow(
+                    query=placed.wanted.name,
+                    phase=placed.phase,
+                    worker=placed.worker,
+                    priority=placed.wanted.priority,
+                    moves=placed.moves,
+                    desired=placed.desired,
+                    warming=placed.worker in warming,
+                    accuracy=known.accuracy,
+                    rate=known.rate,
+                    lag_s=known.lag_s,
+                    cost=known.cost,
+                    error=placed.error,
+                )
             )
         return found
 
     def status(self) -> dict[str, Any]:
         """Return everything that is known, for a file of JSON lines."""
         workers = {
-            name: {key: view.report.get(key) for key in ("used", "others")} | {"cores": view.cores}
+            name: {
+                "used": None if view.report is None else view.report.used,
+                "others": None if view.report is None else view.report.others,
+                "cores": view.cores,
+            }
             for name, view in list(self.placement.workers.items())
         }
         return {
             "at_s": round(self._clock.now(), 2),
             "workers": workers,
-            "queries": self.rows(),
-            "events": list(self.placement.events),
+            "queries": [msgspec.to_builtins(row) for row in self.rows()],
+            "events": [event._asdict() for event in list(self.placement.events)],
         }
 
     def _reread(self) -> None:
@@ -320,19 +350,17 @@ class Supervisor:
 
     def _handle(self, worker: str, message: Message) -> None:
         now_s = self._clock.now()
-        if message["op"] == "hello":
-            if not self.file.workers[worker].remote:
-                self.processes.add(worker, int(message["pid"]))
-            self.placement.joined(worker, float(message["cores"]))
-        elif message["op"] == "report":
-            self._direct(self.placement.reported(worker, message, now_s))
-            for each in relayed(self.placement.queries, message["queries"]):
-                self._send(each.worker, each.message)
-        elif message["op"] == "ended":
-            ordered = bool(message.get("ordered"))
-            self.placement.ended(
-                worker, str(message["query"]), message.get("error"), now_s, ordered
-            )
+        match read_from_worker(message):
+            case Hello(pid, cores):
+                if not self.file.workers[worker].remote:
+                    self.processes.add(worker, pid)
+                self.placement.joined(worker, cores)
+            case Report() as report:
+                self._direct(self.placement.reported(worker, report, now_s))
+                for each in relayed(self.placement.queries, report.queries):
+                    self._send(each.worker, each.message)
+            case Ended(query, error, ordered):
+                self.placement.ended(worker, query, error, now_s, ordered)
 
     def _direct(self, directives: list[Directive]) -> None:
         for each in directives:
