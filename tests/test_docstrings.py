@@ -43,8 +43,6 @@ NOT_YET = (  # to be emptied
     "slackwater/operations/workers/channel.py",
     "slackwater/operations/workers/relay.py",
     "slackwater/operations/workers/secret.py",
-    "slackwater/report/",
-    "slackwater_bench/",
 )
 
 

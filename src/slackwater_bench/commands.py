@@ -114,7 +114,7 @@ for _workload, _help in {
 def aion(
     trial: AionTrial, compared: Compared, json_file: JsonFile = None, report: ReportFolder = None
 ) -> None:
-    """Approximate results: Aion against samplers that wait for stragglers. Every row is checked."""
+    """Compare Aion with samplers that wait for stragglers; every approximate row is checked."""
     from slackwater_bench.aion.comparison import compare
     from slackwater_bench.aion.figures import table
 
@@ -134,7 +134,7 @@ bench.command("aion")(with_options(aion, _AION_FIRST, sampler=""))
 def lachesis(
     settings: LachesisSettings, json_file: JsonFile = None, report: ReportFolder = None
 ) -> None:
-    """Steer engines through the kernel and compare with its default, on real Flink and Spark.
+    """Compare engines steered through the kernel with its default, on real Flink and Spark.
 
     Engines and queries are started once and go on running while the arms take turns.
     """
@@ -161,7 +161,7 @@ def estimators(
     json_file: JsonFile = None,
     report: ReportFolder = None,
 ) -> None:
-    """How often each estimator of the sweeping watermark is right, and how sharp. No Spark."""
+    """Measure how often estimators of the sweeping watermark are right, and how sharp. No Spark."""
     from slackwater_bench.klink.estimators import measure, table
 
     make_folder(report)
@@ -179,7 +179,7 @@ def decide(
     repeats: Annotated[int, typer.Option(min=1)] = 50,
     json_file: JsonFile = None,
 ) -> None:
-    """How long one decision takes when many queries wait. No Spark."""
+    """Measure how long one decision takes when many queries wait. No Spark."""
     from slackwater_bench.costs.decision import measure, table
 
     result = measure(policy, queries, repeats)
@@ -190,7 +190,7 @@ def decide(
 @bench.command()
 @with_options
 def overload(settings: Overload, json_file: JsonFile = None, report: ReportFolder = None) -> None:
-    """More input than the machine can take: Spark alone, fixed shed rates, and Slackwater."""
+    """Give more input than the machine can take: Spark alone, fixed shed rates, Slackwater."""
     from slackwater_bench.quality.overload import measure, table
 
     make_folder(report)
@@ -201,7 +201,7 @@ def overload(settings: Overload, json_file: JsonFile = None, report: ReportFolde
 @bench.command()
 @with_options
 def ramp(settings: Ramp, json_file: JsonFile = None, report: ReportFolder = None) -> None:
-    """A rate that rises past what the machine can take: lag, throughput, latency."""
+    """Raise the rate past what the machine can take: lag, throughput, latency."""
     from slackwater_bench.quality.ramp import measure, table
 
     make_folder(report)
@@ -214,7 +214,7 @@ def ramp(settings: Ramp, json_file: JsonFile = None, report: ReportFolder = None
 def quality(
     settings: ScenarioSettings, json_file: JsonFile = None, report: ReportFolder = None
 ) -> None:
-    """Applications with priorities on two workers of one core each, while the load changes."""
+    """Run applications with priorities on two workers of one core while the load changes."""
     from slackwater_bench.quality.scenarios import measure, table
 
     make_folder(report)
@@ -230,7 +230,7 @@ def split(
     repeat: Annotated[int, typer.Option(min=1, help="Rounds; arms alternate.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Queries split between two workers that tell each other of progress and costs, or do not."""
+    """Split queries between two workers that tell each other of progress and costs, or do not."""
     from slackwater_bench.quality.split import measure, table
 
     result = with_status(lambda show: measure(trial, repeat, Journal(json_file), show))
@@ -247,7 +247,7 @@ def quality_cycle(
     repeats: Annotated[int, typer.Option(min=1)] = 50,
     json_file: JsonFile = None,
 ) -> None:
-    """How long one cycle of the quality controller takes over many tasks. No Spark."""
+    """Measure how long one cycle of the quality controller takes over many tasks. No Spark."""
     from slackwater_bench.costs.quality_cycle import measure, table
 
     result = measure(tasks, workers, repeats)
@@ -262,7 +262,7 @@ def gate(
     queries: Annotated[int, typer.Option(min=1, help="Started at once to see memory.")] = 40,
     json_file: JsonFile = None,
 ) -> None:
-    """What each gate adds to a batch (time, CPU) and to a query (memory), in one Spark."""
+    """Measure what each gate adds to a batch (time, CPU) and to a query (memory)."""
     from slackwater_bench.costs.gate import measure, table
 
     result = with_status(lambda show: measure(rounds, seconds, queries, show))

@@ -24,7 +24,7 @@ class Emission:
 def emissions(
     table: pa.Table, columns: Sequence[str], progresses: Sequence[Progress], asking: bool = True
 ) -> dict[int, Emission]:
-    """By window end in microseconds.
+    """Return what a query emitted, by window end in microseconds.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def _hashable(values: list[Any]) -> list[Any]:
 
 
 def wasted(progresses: Sequence[Progress], first_s: float, last_s: float) -> int:
-    """Batches that ended in a stretch of time, emitted nothing and led to nothing.
+    """Count batches that ended in a stretch of time, emitted nothing and led to nothing.
 
     A batch leads to something when the next one emits: then it was that one's sweep.
     """
@@ -73,7 +73,7 @@ def wasted(progresses: Sequence[Progress], first_s: float, last_s: float) -> int
 
 
 def _work_s(sweep: Progress | None, emit: Progress, asking: bool) -> float | None:
-    """Both batches, the second only up to its result, as latencies are measured."""
+    """Sum both batches, the second only up to its result, as latencies are measured."""
     if sweep is None:
         return None
     durations = [sweep["durationMs"], emit["durationMs"]]

@@ -39,7 +39,7 @@ def option(
     most: float | None = None,
     choices: Iterable[str] = (),
 ) -> Any:
-    """Declare a dataclass field that is an option of a command.
+    """Make a dataclass field that is an option of a command.
 
     Parameters
     ----------

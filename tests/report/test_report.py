@@ -15,10 +15,9 @@ import pytest
 
 from slackwater.core.errors import SlackwaterError
 from slackwater.report import write_report
-from slackwater.report.page import page
+from slackwater.report.page import DARK, LIGHT, page
 from slackwater.report.palette import COLOURS
 from slackwater.report.runs import Runs
-from slackwater.report.stylesheet import DARK, LIGHT
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 PLOTS = {

@@ -3,10 +3,16 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from slackwater.report.drawing import INK, draw
-from slackwater.report.painters import bars_height_in, from_zero, paint_bars, paint_lines
+from slackwater.report.drawing import (
+    INK,
+    Plot,
+    bars_height_in,
+    draw,
+    from_zero,
+    paint_bars,
+    paint_lines,
+)
 from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
 from slackwater.report.runs import Runs
 from slackwater.statistics.intervals import Interval, mean_interval, quantile_interval
 
@@ -16,7 +22,7 @@ LOGARITHMIC_FROM = 20.0  # the latest value over the median at which a plain axi
 
 
 def mean_against_queries(runs: Runs, palette: Palette) -> Plot | None:
-    """Mean latency as the fleet grows; nothing if it was measured at one size only."""
+    """Plot mean latency as the fleet grows; nothing if it was measured at one size only."""
     series: dict[str, dict[float, Interval]] = {}
     for policy in runs.policies:
         for count in runs.counts:
@@ -39,12 +45,12 @@ def mean_against_queries(runs: Runs, palette: Palette) -> Plot | None:
         caption="Mean over all windows with 95 % confidence intervals. Lower and flatter is "
         "better.",
         svg=draw("mean-latency", paint),
-        legend=tuple((name, palette[name]) for name in series),
+        legend=palette.legend(series),
     )
 
 
 def latency_bars(runs: Runs, palette: Palette) -> Plot | None:
-    """Mean and 99th percentile of each policy at the largest number of queries."""
+    """Plot mean and 99th percentile of each policy at the largest number of queries."""
     found = {policy: runs.latencies(policy, runs.largest) for policy in runs.policies}
     found = {policy: values for policy, values in found.items() if values}
     if not found:
@@ -67,7 +73,7 @@ def latency_bars(runs: Runs, palette: Palette) -> Plot | None:
 
 
 def latency_cdf(runs: Runs, palette: Palette) -> Plot | None:
-    """The distribution of latency, windows that never came counted as never done."""
+    """Plot the distribution of latency, windows that never came counted as never done."""
     curves = {}
     for policy in runs.policies:
         values = runs.latencies(policy, runs.largest)
@@ -106,12 +112,12 @@ def latency_cdf(runs: Runs, palette: Palette) -> Plot | None:
         caption="Share of windows whose result came within a time. Further left and up is better; "
         "a curve that ends below 100 % lost windows.",
         svg=draw("latency-cdf", paint),
-        legend=tuple((name, palette[name]) for name in curves),
+        legend=palette.legend(curves),
     )
 
 
 def slowdown_bars(runs: Runs, palette: Palette) -> Plot | None:
-    """Mean slowdown of each policy at the largest number of queries."""
+    """Plot mean slowdown of each policy at the largest number of queries."""
     found = {policy: runs.slowdowns(policy, runs.largest) for policy in runs.policies}
     means = {policy: mean_interval(values) for policy, values in found.items() if values}
     if not means:

@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from slackwater.core.errors import SlackwaterError
-from slackwater.report import estimator_plots, latency_plots, resource_plots
-from slackwater.report.estimator import estimator_rows
-from slackwater.report.notes import notes
-from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
-from slackwater.report.reading import mapping, number
-from slackwater.report.runs import Runs
-from slackwater.report.stylesheet import STYLESHEET
-from slackwater.report.swatch import swatch
+from slackwater.report import estimators, latency_plots, resource_plots
+from slackwater.report.drawing import Plot
+from slackwater.report.palette import Palette, swatch
+from slackwater.report.runs import Run, Runs, mapping, number
 from slackwater.report.table import table
+from slackwater.statistics.intervals import RUNS_ENOUGH
 
 PLOTS = (
     latency_plots.mean_against_queries,
@@ -28,6 +24,48 @@ PLOTS = (
     resource_plots.cpu_over_time,
     resource_plots.overhead,
 )
+
+LIGHT = "#ffffff"
+DARK = "#14171a"
+
+STYLESHEET = f"""
+:root {{ color-scheme: light dark; --back: {LIGHT}; --ink: #1d2126; --faint: #5c6570;
+  --line: #d9dde2; --bad: #b3261e; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --back: {DARK}; --ink: #e4e7ea; --faint: #9aa4af; --line: #343a41; --bad: #ff8a80; }}
+}}
+* {{ box-sizing: border-box; }}
+body {{ margin: 0 auto; max-width: 72rem; padding: 1rem; background: var(--back);
+  color: var(--ink); font: 16px/1.45 system-ui, sans-serif; }}
+h1 {{ font-size: 1.5rem; margin: .5rem 0; }}
+h2 {{ font-size: 1.15rem; margin: 2rem 0 .5rem; }}
+p {{ max-width: 46rem; }}
+.notes {{ border-left: .25rem solid var(--bad); padding: .1rem 1rem; }}
+.notes ul {{ padding-left: 1rem; }}
+.scroll {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }}
+th, td {{ border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: right;
+  white-space: nowrap; vertical-align: top; }}
+thead th {{ white-space: normal; vertical-align: bottom; }}
+tbody th {{ text-align: left; position: sticky; left: 0; background: var(--back); }}
+td small {{ display: block; color: var(--faint); }}
+strong {{ color: var(--bad); }}
+.plots {{ display: grid; gap: 1.5rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }}
+figure {{ margin: 0; min-width: 0; }}
+figure h3 {{ font-size: 1rem; margin: 0 0 .3rem; }}
+figure > svg {{ display: block; width: 100%; height: auto; max-width: 34rem; }}
+figure > svg * {{ stroke-linejoin: round; }}
+figure > svg text {{ font-family: system-ui, sans-serif !important; }}
+figcaption {{ font-size: .85rem; color: var(--faint); max-width: 34rem; }}
+.legend {{ display: flex; flex-wrap: wrap; gap: .1rem 1rem; list-style: none; margin: .3rem 0;
+  padding: 0; font-size: .85rem; }}
+.legend li {{ overflow-wrap: anywhere; }}
+.swatch {{ width: 1.75rem; height: .5rem; vertical-align: middle; }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .85rem; }}
+dt {{ color: var(--faint); }}
+dd {{ margin: 0; overflow-wrap: anywhere; }}
+""".strip()
 
 
 def write_report(result: dict[str, Any], folder: Path) -> Path:
@@ -64,7 +102,7 @@ def write_page(text: str, folder: Path) -> Path:
 
 
 def page(result: dict[str, Any]) -> str:
-    """The page as text."""
+    """Return the page as text."""
     runs = Runs(result)
     palette = Palette(runs.policies)
     return assemble(
@@ -86,7 +124,7 @@ def assemble(
     remarks: Sequence[str] = (),
     figures: str = "",
 ) -> str:
-    """A page from its parts; those that are empty are left out."""
+    """Make a page of its parts; those that are empty are left out."""
     parts = [
         f"<h1>{escape(title)}</h1>",
         *(f"<p>{escape(line)}</p>" for line in lines),
@@ -103,9 +141,9 @@ def assemble(
 
 
 def _plots(result: dict[str, Any], runs: Runs, palette: Palette) -> list[Plot]:
-    rows = estimator_rows(result)
+    rows = estimators.estimator_rows(result)
     found = [build(runs, palette) for build in PLOTS]
-    found += [estimator_plots.coverage(rows), estimator_plots.width(rows)]
+    found += [estimators.coverage(rows), estimators.width(rows)]
     return [plot for plot in found if plot is not None]
 
 
@@ -180,7 +218,7 @@ def _settings(settings: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A setting as a reader writes it.
+    """Write a setting as a reader does.
 
     >>> _plain("uniform:0:300ms"), _plain(None), _plain([1, 2]), _plain(("fcfs", "klink"))
     ('uniform:0:300ms', 'none', '1, 2', 'fcfs, klink')
@@ -190,3 +228,50 @@ def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_plain, value))
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def notes(runs: Runs) -> list[str]:
+    """Return sentences, most serious first.
+
+    Parameters
+    ----------
+    runs
+        Of the result.
+
+    >>> raw = {"policy": "a", "windows": {"expected": 9, "emitted": 7, "wrong": 0}}
+    >>> notes(Runs({"queries": 2, "runs": [raw | {"latencies_s": [1.0] * 7}]}))[0]
+    'a, 2 queries: 2 of 9 windows never came; its latencies look better than they are.'
+    """
+    if not runs.every:
+        return ["The result holds no run."]
+    found = []
+    few = False
+    for count in runs.counts:
+        for policy in runs.policies:
+            mine = runs.of(policy, count)
+            found += [f"{policy}, {count} queries: {text}" for text in _troubles(mine)]
+            few |= 0 < len(mine) < RUNS_ENOUGH
+    if few:
+        found.append(
+            "Where a policy has fewer than three repeats, intervals come from stretches of its "
+            "runs and do not show how much repeats differ."
+        )
+    return found
+
+
+def _troubles(runs: list[Run]) -> list[str]:
+    found = []
+    if wrong := sum(run.wrong or 0 for run in runs):
+        found.append(f"{wrong:.0f} windows differ from the ground truth.")
+    expected = sum(run.expected or 0 for run in runs)
+    emitted = sum(run.emitted or 0 for run in runs if run.expected is not None)
+    if emitted < expected:
+        found.append(
+            f"{expected - emitted:.0f} of {expected:.0f} windows never came; its latencies look "
+            "better than they are."
+        )
+    if late := sum(not run.drained for run in runs):
+        found.append(f"{late} of {len(runs)} runs still had windows open at the time limit.")
+    if empty := sum(not len(run.latencies_s) for run in runs):
+        found.append(f"{empty} of {len(runs)} runs have no latencies.")
+    return found

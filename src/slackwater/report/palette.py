@@ -1,4 +1,4 @@
-"""One colour, dash and marker for each name, the same in all plots of a page."""
+"""One colour, dash and marker for each name, the same in all plots and tables of a page."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -47,3 +47,20 @@ class Palette:
 
     def __getitem__(self, name: str) -> Look:
         return self._looks[name]
+
+    def legend(self, names: Iterable[str]) -> tuple[tuple[str, Look], ...]:
+        """Return these names with their looks, for below a plot."""
+        return tuple((name, self[name]) for name in names)
+
+
+def swatch(look: Look) -> str:
+    """Draw a short piece of a line, as in the plots, in HTML.
+
+    >>> 'stroke="#123456"' in swatch(Look("#123456", (5, 2), "o"))
+    True
+    """
+    dash = f' stroke-dasharray="{" ".join(f"{2 * part:g}" for part in look.dash)}"'
+    return (
+        '<svg class="swatch" viewBox="0 0 28 8" aria-hidden="true"><line x1="0" y1="4" x2="28" '
+        f'y2="4" stroke="{look.colour}" stroke-width="4"{dash if look.dash else ""}/></svg>'
+    )

@@ -7,11 +7,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from slackwater.report.drawing import draw
+from slackwater.report.drawing import Plot, draw, from_zero, paint_lines
 from slackwater.report.page import assemble, write_page
-from slackwater.report.painters import from_zero, paint_lines
 from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
 from slackwater.report.table import grid
 from slackwater.statistics.intervals import Interval
 
@@ -42,7 +40,7 @@ def write_panels(
 
 
 def panel_plot(panel: Mapping[str, Any], palette: Palette, number: int) -> Plot:
-    """One plot."""
+    """Draw one plot."""
     lines = {
         name: {at: Interval(y, _or_nan(low), _or_nan(high)) for at, y, low, high in points}
         for name, points in panel["series"].items()
@@ -71,7 +69,7 @@ def panel_plot(panel: Mapping[str, Any], palette: Palette, number: int) -> Plot:
         title=panel["title"],
         caption=panel["caption"],
         svg=draw(key, paint),
-        legend=tuple((name, palette[name]) for name in lines),
+        legend=palette.legend(lines),
     )
 
 

@@ -6,13 +6,17 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
-from slackwater.report.drawing import INK, draw
-from slackwater.report.painters import bars_height_in, from_zero, paint_bars, paint_lines
+from slackwater.report.drawing import (
+    INK,
+    Plot,
+    bars_height_in,
+    draw,
+    from_zero,
+    paint_bars,
+    paint_lines,
+)
 from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
-from slackwater.report.reading import number
-from slackwater.report.run import Run
-from slackwater.report.runs import Runs
+from slackwater.report.runs import Run, Runs, number
 from slackwater.statistics.intervals import Array, Interval, mean_interval
 
 POINTS = 60  # of a curve over time
@@ -20,7 +24,7 @@ GIB = 2**30
 
 
 def throughput(runs: Runs, palette: Palette) -> Plot | None:
-    """Events per second."""
+    """Plot events per second."""
     return _by_policy(
         runs,
         palette,
@@ -36,7 +40,7 @@ def throughput(runs: Runs, palette: Palette) -> Plot | None:
 
 
 def overhead(runs: Runs, palette: Palette) -> Plot | None:
-    """The controller's share of the CPU."""
+    """Plot the controller's share of the CPU."""
     return _by_policy(
         runs,
         palette,
@@ -51,7 +55,7 @@ def overhead(runs: Runs, palette: Palette) -> Plot | None:
 
 
 def memory_over_time(runs: Runs, palette: Palette) -> Plot | None:
-    """Heap in use."""
+    """Plot the heap in use."""
     sizes = [
         number(sample.get("heap_max_bytes"))
         for policy in runs.policies
@@ -73,7 +77,7 @@ def memory_over_time(runs: Runs, palette: Palette) -> Plot | None:
 
 
 def cpu_over_time(runs: Runs, palette: Palette) -> Plot | None:
-    """Cores in use."""
+    """Plot the cores in use."""
     return _over_time(
         runs,
         palette,
@@ -97,7 +101,7 @@ def _by_policy(
     figure: Callable[[Run], float | None],
     form: str,
 ) -> Plot | None:
-    """Bars, or lines against the number of queries if there are several."""
+    """Plot bars, or lines against the number of queries if there are several."""
     series: dict[str, dict[float, Interval]] = {}
     for policy in runs.policies:
         for count in runs.counts:
@@ -127,7 +131,7 @@ def _by_policy(
         title=f"{title} against number of queries" if several else title,
         caption=caption,
         svg=draw(key, paint, **height),
-        legend=tuple((name, palette[name]) for name in series) if several else (),
+        legend=palette.legend(series) if several else (),
     )
 
 
@@ -178,19 +182,19 @@ def _over_time(
         title=title,
         caption=caption,
         svg=draw(key, paint),
-        legend=tuple((name, palette[name]) for name in curves),
+        legend=palette.legend(curves),
     )
 
 
 def _curve(run: Run, field: str) -> Array:
-    """Rows of time and value."""
+    """Return rows of time and value."""
     found = [(number(sample.get("t_s")), number(sample.get(field))) for sample in run.samples]
     rows = [pair for pair in found if None not in pair and (pair[0] or 0.0) >= 0]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 
 def _binned(curve: Array, edges: Array) -> Array:
-    """Means of a curve between the edges; ``nan`` where it has no value."""
+    """Return means of a curve between the edges; ``nan`` where it has no value."""
     places = np.clip(np.searchsorted(edges, curve[:, 0], "right") - 1, 0, len(edges) - 2)
     sums = np.bincount(places, weights=curve[:, 1], minlength=len(edges) - 1)
     counts = np.bincount(places, minlength=len(edges) - 1)

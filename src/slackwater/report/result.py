@@ -17,7 +17,7 @@ class BenchResult(dict[str, Any]):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Of a file."""
+        """Read a file."""
         try:
             found = json.loads(Path(path).read_text())
             return cls(found)

@@ -6,10 +6,8 @@ from html import escape
 
 import numpy as np
 
-from slackwater.report.palette import Palette
-from slackwater.report.run import Run
-from slackwater.report.runs import Runs
-from slackwater.report.swatch import swatch
+from slackwater.report.palette import Palette, swatch
+from slackwater.report.runs import Run, Runs
 from slackwater.statistics.intervals import (
     Array,
     Interval,
@@ -27,7 +25,7 @@ SMALL_BELOW = 10.0  # figures under it show two decimals
 
 
 def table(runs: Runs, palette: Palette) -> str:
-    """The table as HTML.
+    """Return the table as HTML.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ def table(runs: Runs, palette: Palette) -> str:
 
 
 def grid(columns: Iterable[str], rows: Iterable[str]) -> str:
-    """A table from its headings and from rows of ready cells.
+    """Make a table of its headings and of rows of ready cells.
 
     >>> grid(["a < b"], ["<td>1</td>"]).splitlines()[1]
     '<thead><tr><th scope="col">a &lt; b</th></tr></thead>'
@@ -73,26 +71,10 @@ def _cells(runs: Runs, policy: str, first: str, count: int) -> list[str]:
         same = policy == first
         texts.append("1" if same and values else _interval(_ratio(mine, reference, level)))
     texts += [_windows(mine), _wrong(mine)]
-    for figure in (_throughput, _batches, _cpu, _controller):
-        found = [value for run in mine if (value := figure(run)) is not None]
+    for name in ("throughput_eps", "batches", "cpu_s", "controller_cpu_s"):
+        found = [value for run in mine if (value := getattr(run, name)) is not None]
         texts.append(_figure(sum(found) / len(found) if found else None))
     return [f"<td>{text}</td>" for text in texts]
-
-
-def _throughput(run: Run) -> float | None:
-    return run.throughput_eps
-
-
-def _batches(run: Run) -> float | None:
-    return run.batches
-
-
-def _cpu(run: Run) -> float | None:
-    return run.cpu_s
-
-
-def _controller(run: Run) -> float | None:
-    return run.controller_cpu_s
 
 
 def _mean(runs: list[Array]) -> float | None:
@@ -101,7 +83,7 @@ def _mean(runs: list[Array]) -> float | None:
 
 
 def _ratio(mine: list[Run], theirs: list[Run], level: float | None) -> Interval:
-    """Runs paired by repeat; a repeat that one side lacks is left out."""
+    """Compare runs by repeat; a repeat that one side lacks is left out."""
     others = {run.repeat: run.latencies_s for run in theirs}
     pairs = [(run.latencies_s, others[run.repeat]) for run in mine if run.repeat in others]
     return ratio_interval([a for a, _ in pairs], [b for _, b in pairs], level)
@@ -128,7 +110,7 @@ def _wrong(runs: list[Run]) -> str:
 
 
 def _figure(value: float | None) -> str:
-    """Two decimals for small figures.
+    """Write two decimals of small figures.
 
     >>> _figure(1.234), _figure(12345.6), _figure(None)
     ('1.23', '12,345.6', '')

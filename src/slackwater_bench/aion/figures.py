@@ -43,12 +43,12 @@ class Figures:
         return float(np.quantile(self.latencies_s, level)) if self.latencies_s else math.nan
 
     def within(self, error: float) -> float:
-        """Of the rows that promise it, those that keep it."""
+        """Return the share of rows that keep an error, of those that promise it."""
         return float(np.mean(np.array(self.errors) <= error)) if self.errors else math.nan
 
 
 def figures(result: dict[str, Any]) -> dict[Key, Figures]:
-    """By arm, in the order of the runs."""
+    """Put the runs of each arm together, in their order."""
     runs: dict[Key, list[dict[str, Any]]] = {}
     for run in result["runs"]:
         if "error" not in run:
@@ -81,7 +81,7 @@ def _together(runs: list[dict[str, Any]]) -> Figures:
 
 
 def table(result: dict[str, Any], error: float) -> Table:
-    """For the terminal."""
+    """Return the table for the terminal."""
     shown = Table(title="latency from a window's end to its result; waiting and the rest apart")
     for header in ("workload", "setting", "events/s", "sampler"):
         shown.add_column(header)

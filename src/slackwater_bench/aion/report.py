@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from slackwater.report.drawing import draw
+from slackwater.report.drawing import Plot, bars_height_in, draw, paint_bars
 from slackwater.report.page import assemble, write_page
-from slackwater.report.painters import bars_height_in, paint_bars
 from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
 from slackwater.statistics.intervals import mean_interval
 from slackwater_bench.aion.figures import Figures, Key, figures
 
@@ -107,5 +105,5 @@ def _plot(
         title=f"{title}: {_name(group)}",
         caption=f"{windows} windows in all.",
         svg=svg,
-        legend=tuple((name, palette[name]) for name in arms),
+        legend=palette.legend(arms),
     )

@@ -32,7 +32,7 @@ def measure(policy: str, queries: int, repeats: int, seed: int = 1) -> dict[str,
 def _times_ms(
     policy: str, queries: int, repeats: int, seed: int, cycle_s: float | None
 ) -> list[float]:
-    """Over queries that all wait, each with windows at times of its own."""
+    """Time decisions over queries that all wait, each with windows at times of its own."""
     chance = random.Random(seed)
     chosen = policies.load(policy)
     specs = [_spec(number, chance.uniform(0, WINDOW_S)) for number in range(queries)]

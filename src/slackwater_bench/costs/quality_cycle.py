@@ -67,7 +67,7 @@ def _tasks(count: int, chance: np.random.Generator) -> list[Task]:
 
 
 def _layout(graph: Graph, workers: int, chance: np.random.Generator) -> Layout:
-    """Every fourth task has two instances."""
+    """Place tasks on workers; every fourth has two instances."""
     first = np.arange(len(graph.tasks), dtype=np.intp)
     task = np.concatenate([first, first[::4]])
     number = np.concatenate([np.zeros(len(first)), np.ones(len(first[::4]))]).astype(np.intp)

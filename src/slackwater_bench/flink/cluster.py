@@ -60,7 +60,7 @@ _REPORTED = "taskmanager.job.task:numRecordsIn,numRecordsOut"
 
 
 def find_flink() -> Path:
-    """The folder with ``lib`` and ``plugins``: ``SLACKWATER_FLINK``, or beside this Python."""
+    """Find the folder with ``lib`` and ``plugins``: ``SLACKWATER_FLINK``, or beside this Python."""
     named = os.environ.get("SLACKWATER_FLINK")
     folder = Path(named) if named else Path(sys.prefix) / "flink" / "pyflink"
     if not (folder / "lib").is_dir():
@@ -72,7 +72,7 @@ def find_flink() -> Path:
 
 
 def java(*options: str, classpath: str, main: str) -> list[str]:
-    """A command that runs a class of Flink's."""
+    """Return a command that runs a class of Flink's."""
     from slackwater.engines.spark.session.java import find_java
 
     return [str(find_java()), *options, *OPENS, "-cp", classpath, main]
@@ -170,7 +170,7 @@ class LocalFlink:
         self._folder.cleanup()
 
     def start_task_manager(self, number: int = 0) -> None:
-        """The first time, and again after :meth:`stop_task_manager`."""
+        """Start it the first time, and again after :meth:`stop_task_manager`."""
         host = self._hosts[number]
         own = {
             "taskmanager.host": host.address,
@@ -193,7 +193,7 @@ class LocalFlink:
         endpoint.close()
 
     def stop_task_manager(self) -> None:
-        """As a crash does."""
+        """Kill it as a crash does."""
         process = self._processes.pop()
         process.kill()
         process.wait()

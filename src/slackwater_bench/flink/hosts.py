@@ -19,7 +19,7 @@ class Host:
 
 @contextmanager
 def two_nodes() -> Iterator[tuple[Host, Host]]:
-    """This machine as two nodes: one CPU each, and a network namespace for the second.
+    """Use this machine as two nodes: a CPU each, a network namespace for the second.
 
     They reach each other over a pair of virtual links, and a process sees the addresses and ports
     of its own node only.

@@ -105,7 +105,7 @@ def cancel(rest: str, job: str) -> None:
 
 
 def _reason(error: Py4JJavaError) -> str:
-    """The innermost cause, in one line."""
+    """Return the innermost cause, in one line."""
     cause = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()

@@ -36,7 +36,7 @@ class Epoch:
 
 
 def simulate(delays: str, rate: float, epochs: int, seed: int) -> Iterator[Epoch]:
-    """Epochs of a stream with the given delays.
+    """Yield epochs of a stream with the given delays.
 
     >>> first, second = simulate("constant:150ms", rate=1000, epochs=2, seed=1)
     >>> 0.15 <= first.sweep_delay_s < 0.151
@@ -60,7 +60,7 @@ def measure(
     seed: int,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Coverage and width of every estimator under every setting, and when the setting changes.
+    """Measure coverage and width of every estimator under every setting and its change.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def measure(
 
 
 def table(result: dict[str, Any]) -> Table:
-    """The result for people; intervals are binomial, 95 %."""
+    """Return the result for people; intervals are binomial, 95 %."""
     title = f"Sweeps inside the predicted interval, {result['epochs']} epochs"
     found = Table(title=f"{title}, {result['rate']:g} events/s")
     found.add_column("delays")
@@ -115,7 +115,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def _settings(delays: list[str]) -> list[tuple[str, list[str]]]:
-    """Labels, and the delays of each half where they differ."""
+    """Return labels, and the delays of each half where they differ."""
     steady = [(one, [one]) for one in delays]
     if len(delays) < 2:
         return steady
@@ -135,7 +135,7 @@ def _epochs(parts: list[str], rate: float, epochs: int, seed: int) -> list[Epoch
 
 
 def _judge(estimator: SweepEstimator, epochs: list[Epoch]) -> dict[str, Any]:
-    """Predict each epoch from those before it, then show it to the estimator."""
+    """Judge an estimator: it predicts each epoch from those before it, then sees it."""
     hits: list[bool] = []
     widths: list[float] = []
     first_half = 0  # how many of the hits and misses are of it
@@ -162,7 +162,7 @@ def _judge(estimator: SweepEstimator, epochs: list[Epoch]) -> dict[str, Any]:
 
 
 def _chunk(timeline: Timeline, ends: Ints, rng: np.random.Generator) -> Iterator[Epoch]:
-    """The epochs of the windows with the given ends."""
+    """Yield the epochs of the windows with the given ends."""
     margin_us = _margin_us(timeline)
     seen = timeline.arrived(int(ends[0]) - margin_us, int(ends[-1]) + margin_us)
     frontier = np.maximum.accumulate(seen.event_us)

@@ -8,7 +8,7 @@ _LAST_LOOK_US = 600_000_000  # without an event for ten minutes there is none to
 
 
 def first_arrival_us(timeline: Timeline, event_us: int) -> int | None:
-    """When the first event that happened at ``event_us`` or later arrives; ``None``: never.
+    """Find when the first event that happened at ``event_us`` or later arrives; ``None``: never.
 
     That is not the first to happen: a later one may have had a shorter way.
 
@@ -45,6 +45,6 @@ class Ideal:
         self._delay_us = 1000 * workload.watermark_ms
 
     def latency_s(self, end_us: int, work_s: float) -> float | None:
-        """From the window's end to its result, had nothing waited."""
+        """Return the time from the window's end to its result, had nothing waited."""
         arrival_us = first_arrival_us(self._timeline, end_us + self._delay_us)
         return None if arrival_us is None else round((arrival_us - end_us) / 1e6 + work_s, 6)

@@ -34,7 +34,7 @@ class Judge:
         self._watermark_delay_us = 0
 
     def take(self, workload: Workload, table: pa.Table, progresses: Sequence[Progress]) -> None:
-        """One query: what it should have given, its sink's rows, its progress events."""
+        """Take one query: what it should have given, its sink's rows, its progress events."""
         found = emissions(table, workload.columns, progresses, self.asking)
         self._compare(workload, found)
         self._count(progresses)
@@ -42,7 +42,7 @@ class Judge:
         self._watermark_delay_us = max(self._watermark_delay_us, delay_us)
 
     def verdict(self) -> dict[str, Any]:
-        """Keys as in docs/bench-json.md."""
+        """Return the figures, with keys as in docs/bench-json.md."""
         seconds = self.last_s - self.first_s
         return {
             "latency_s": summary(self._latencies),
@@ -82,7 +82,7 @@ class Judge:
 
 
 def _events(progress: Progress) -> int:
-    """Input rows of a batch; a query that reads its stream several times counts them once.
+    """Count input rows of a batch, once where a query reads its stream several times.
 
     >>> _events({"numInputRows": 300, "sources": [{"numInputRows": 100}] * 3})
     100

@@ -16,7 +16,7 @@ Run = dict[str, Any]
 
 
 def table(result: dict[str, Any]) -> Table:
-    """A block for each number of queries; repeats pooled, the first arm as the reference."""
+    """Return a block for each number of queries; repeats pooled, the first arm as reference."""
     slide = "" if result["slide_s"] == result["window_s"] else f" every {result['slide_s']:g} s"
     grid = Table(
         title=f"{result['workload']}: {result['rate']} events/s for each query, windows of "

@@ -32,7 +32,7 @@ class Arm:
     shares: list[float]  # CPU of the middleware, of one core
 
     def values(self, kind: str) -> list[list[float]]:
-        """One list for each round."""
+        """Return one list for each round."""
         if kind in ("in", "out"):
             return [[each["rows_per_s"][kind]] for each in self.rounds]
         return [each[kind] for each in self.rounds]
@@ -53,7 +53,7 @@ class Arm:
 
 
 def arms_of(result: dict[str, Any]) -> list[Arm]:
-    """By engine, then in the order of the first round."""
+    """Return the arms by engine, then in the order of the first round."""
     runs = result["runs"]
     engines = list(runs[0]["engines"]) if runs else []
     names = list(dict.fromkeys(run["arm"] for run in runs))
@@ -67,7 +67,7 @@ def arms_of(result: dict[str, Any]) -> list[Arm]:
 
 
 def against_default(arm: Arm, arms: Sequence[Arm], kind: str) -> Interval | None:
-    """The arm's mean ÷ that of the default, rounds paired."""
+    """Return the arm's mean ÷ that of the default, rounds paired."""
     default = next((a for a in arms if a.engine == arm.engine and a.name == OS), None)
     if default is None or arm.name == OS:
         return None
@@ -77,7 +77,7 @@ def against_default(arm: Arm, arms: Sequence[Arm], kind: str) -> Interval | None
 
 
 def table(result: dict[str, Any]) -> Table:
-    """Means with 95 % intervals, and ratios to the default; the policy's own goal is marked."""
+    """Return means with 95 % intervals, and ratios to the default; a policy's goal is marked."""
     found = Table(title="through the kernel: mean [95 % interval]; × the default; * its goal")
     for column in ("engine", "arm", *(title for title, _, _ in KINDS.values()), "middleware"):
         found.add_column(column, justify="left" if column in ("engine", "arm") else "right")

@@ -8,11 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from slackwater.report.drawing import draw
+from slackwater.report.drawing import Plot, bars_height_in, draw, paint_bars, shortened
 from slackwater.report.page import assemble, write_page
-from slackwater.report.painters import bars_height_in, paint_bars, shortened
 from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
 from slackwater.statistics.intervals import Interval
 from slackwater_bench.lachesis.figures import KINDS, Arm, arms_of
 
@@ -81,7 +79,7 @@ def _boxen(engine: str, arms: Sequence[Arm], palette: Palette) -> Plot:
 
 
 def letter_values(values: Sequence[float]) -> list[tuple[float, float]]:
-    """Pairs of quantiles, from the middle half outwards, as long as a dozen values are beyond.
+    """Return pairs of quantiles, from the middle half outwards, while a dozen values are beyond.
 
     >>> letter_values(list(range(101)))
     [(25.0, 75.0), (12.5, 87.5)]
@@ -95,7 +93,7 @@ def letter_values(values: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def paint_letter_values(axes: Axes, row: int, values: Sequence[float], colour: str) -> None:
-    """A letter-value plot on one row (Hofmann, Wickham and Kafadar, 2017)."""
+    """Draw a letter-value plot on one row (Hofmann, Wickham and Kafadar, 2017)."""
     if not values:
         return
     thick = 0.8

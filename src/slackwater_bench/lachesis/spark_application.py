@@ -70,7 +70,7 @@ class Tally(StreamingQueryListener):
 
 
 def query(settings: LachesisSettings, number: int, rows: DataFrame) -> tuple[str, DataFrame]:
-    """One query of the run's workload: its name, and what it gives."""
+    """Return one query of the run's workload: its name, and what it gives."""
     seed = settings.seed
     if settings.workload == "synthetic":
         made = Synthetic(number=number, seed=seed, work=settings.work, blocking=settings.blocking)
@@ -107,7 +107,7 @@ def main() -> None:
 
 
 def start(spark: SparkSession, settings: LachesisSettings, numbers: Sequence[int]) -> None:
-    """Queries whose sources begin now."""
+    """Start queries whose sources begin now."""
     for number in numbers:
         rate = spark.readStream.format("rate").option("numPartitions", 2)
         rows = rate.option("rowsPerSecond", settings.rate_of(number)).load()

@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 def checks(
     queries: Mapping[str, Mapping[str, Any]], samples: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Counts of looks at which a promise was not kept, and what happened besides.
+    """Count looks at which a promise was not kept, and what happened besides.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def checks(
 def delivered(
     name: str, queries: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Row]
 ) -> float | None:
-    """Of the application's input: what a query keeps of what its sources keep."""
+    """Return what a query keeps of the application's input, after what its sources keep."""
     own = _own(rows.get(name))
     above = [_own(rows.get(source)) for source in queries[name].get("reads", [])]
     if own is None or None in above:
@@ -66,7 +66,7 @@ def _own(row: Row | None) -> float | None:
 
 
 def _inverted(queries: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Row]) -> int:
-    """Queries that are shed though on each of their workers a less important one could give."""
+    """Count queries that are shed though on each of their workers a lesser one could give."""
     found = 0
     sinks = {name: row for name, row in rows.items() if not _feeds(name, queries)}
     for name, row in sinks.items():

@@ -29,11 +29,11 @@ class FleetRun:
         self.command("fleet", "--watch", STATUS)
 
     def write(self, file: str) -> None:
-        """The fleet file, replaced at once."""
+        """Replace the fleet file at once."""
         replace_text(self._folder / "fleet.toml", file)
 
     def command(self, *words: str) -> None:
-        """Another process of the fleet."""
+        """Start another process of the fleet."""
         with (self._folder / "log").open("ab") as log:
             self._processes.append(
                 subprocess.Popen(
@@ -48,12 +48,12 @@ class FleetRun:
             )
 
     def check(self) -> None:
-        """That it still runs."""
+        """Check that it still runs."""
         if self._processes[0].poll() is not None:
             raise EngineError(f"the fleet ended: {self.log()}")
 
     def samples(self, start_s: float) -> list[dict[str, Any]]:
-        """What its supervisor saw, second by second; times count from ``start_s``."""
+        """Return what its supervisor saw, second by second; times count from ``start_s``."""
         found = []
         for line in (self._folder / STATUS).read_text().splitlines():
             sample = json.loads(line)
@@ -75,13 +75,13 @@ class FleetRun:
                 process.kill()
 
     def log(self) -> str:
-        """Its last line."""
+        """Return its last line."""
         lines = (self._folder / "log").read_text().splitlines()
         return lines[-1] if lines else "without a word"
 
 
 def section(name: str, values: Mapping[str, Any]) -> str:
-    """Of a fleet file.
+    """Write a section of a fleet file.
 
     >>> print(section("queries.a", {"workers": ["w1"], "priority": 2.0}), end="")
     [queries.a]
@@ -92,7 +92,8 @@ def section(name: str, values: Mapping[str, Any]) -> str:
 
 
 def toml(value: Any) -> str:
-    """
+    """Write a value as TOML.
+
     >>> toml({"a": [1, "x"], "b": True})
     '{ a = [1, "x"], b = true }'
     """

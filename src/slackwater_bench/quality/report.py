@@ -6,10 +6,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from slackwater.report.drawing import draw
+from slackwater.report.drawing import Plot, draw
 from slackwater.report.page import assemble, write_page
 from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
 from slackwater_bench.quality import ramp
 from slackwater_bench.quality.checks import delivered
 from slackwater_bench.quality.overload import CALM_S, best_fixed, figures
@@ -156,7 +155,7 @@ def over_time(
     top: float | None = None,
     along: str = "seconds",
 ) -> Plot:
-    """One line for each name."""
+    """Plot one line for each name."""
 
     def paint(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -167,7 +166,7 @@ def over_time(
         axes.set_ylim(0, top)
         axes.set_xlabel(along)
 
-    legend = tuple((name, palette[name]) for name in series)
+    legend = palette.legend(series)
     return Plot(key, title, caption, draw(key, paint), legend)
 
 

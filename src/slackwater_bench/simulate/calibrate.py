@@ -27,7 +27,7 @@ Run = dict[str, Any]
 
 
 def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
-    """The trials of ``bench --json`` files that ended well, with a session of this profile."""
+    """Read trials of ``bench --json`` files that ended well, with a session of this profile."""
     found = []
     for file in files:
         try:
@@ -40,7 +40,7 @@ def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
 
 
 def _in_the_model(run: Run, profile: str) -> bool:
-    """What FAIR pools do to queries that come late is not, nor a backlog at the start."""
+    """Tell whether the model has it: FAIR pools it has not, nor a backlog at the start."""
     trial = run["trial"]
     usual = not trial.get("fair") and not trial.get("backlog_s") and run.get("batches")
     seen = run["latency_s"]["mean"] is not None
@@ -82,7 +82,7 @@ def calibrate(
 
 
 def table(result: dict[str, Any]) -> Table:
-    """The result for people."""
+    """Return the result for people."""
     costs = result["calibration"]["costs"]
     title = (
         f"a batch: {costs['fixed_s']:.3f} s + {1e6 * costs['per_row_s']:.1f} µs a row, "
@@ -104,7 +104,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def predict_run(run: Run, calibration: Calibration, seconds: float | None = None) -> Prediction:
-    """The same trial in the model: the same traffic, phases, windows and policy."""
+    """Run the same trial in the model: the same traffic, phases, windows and policy."""
     known = {field.name for field in fields(PolicyTrial)}
     trial = PolicyTrial(**{key: value for key, value in run["trial"].items() if key in known})
     if seconds is not None:
@@ -134,7 +134,7 @@ def predict_run(run: Run, calibration: Calibration, seconds: float | None = None
 def _fit(
     runs: Sequence[Run], cores: int, show: Callable[[str], None], evaluations: int
 ) -> Calibration:
-    """Costs with which the model shows what was seen: durations, their spread, CPU, latency."""
+    """Find costs with which the model shows what was seen: durations, spread, CPU, latency."""
     shares = [run["driver_share"] for run in runs if run.get("driver_share") is not None]
     seen = np.concatenate([_seen(run) for run in runs])
     tries = itertools.count(1)
@@ -184,7 +184,7 @@ def _shown(run: Run, predicted: Prediction, background: float) -> NDArray[np.flo
 
 
 def _logarithms(*values: float | None) -> NDArray[np.float64]:
-    """What was not seen is no number, and does not count."""
+    """Return logarithms; what was not seen is no number, and does not count."""
     return np.array([np.log(value) if value else np.nan for value in values])
 
 

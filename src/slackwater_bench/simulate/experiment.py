@@ -28,14 +28,14 @@ class Experiment(ABC):
     usual: ClassVar[Settings] = Settings()
 
     def settings(self, **changes: Any) -> Settings:
-        """The usual ones with some changed."""
+        """Return the usual ones with some changed."""
         for name in changes:
             if name not in self.uses.split():
                 raise UsageError(f"{self.name} does not take --{name}")
         return replace(self.usual, **changes)
 
     def run(self, settings: Settings, show: Show) -> dict[str, Any]:
-        """The result as it goes to JSON: what was asked, ``rows`` and ``panels``."""
+        """Return the result as it goes to JSON: what was asked, ``rows`` and ``panels``."""
         return {
             "experiment": self.name,
             "title": self.title,
@@ -46,11 +46,11 @@ class Experiment(ABC):
 
     @abstractmethod
     def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
-        """``rows`` and ``panels``, and where the title does not fit ``title``."""
+        """Return ``rows`` and ``panels``, and where the title does not fit ``title``."""
 
 
 def base_trial(settings: Settings) -> Trial:
-    """With what the experiment does not change; the beginning does not count."""
+    """Return a trial with what the experiment does not change; its beginning does not count."""
     return Trial(
         "klink",
         queries=settings.queries[0],
@@ -64,12 +64,12 @@ def base_trial(settings: Settings) -> Trial:
 
 
 def streams(settings: Settings) -> dict[str, Sequence[str]]:
-    """Axes of :func:`trials`: what the queries read."""
+    """Return axes of :func:`trials`: what the queries read."""
     return {"delays": settings.delays, "workload": settings.workloads}
 
 
 def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> list[Trial]:
-    """One trial for every combination, repeats with other seeds.
+    """Return one trial for every combination, repeats with other seeds.
 
     >>> [t.queries for t in trials(Trial("klink"), 1, queries=(4, 8))]
     [4, 8]
@@ -83,7 +83,7 @@ def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> list[Trial]:
 def run_all(
     wanted: Sequence[Trial], show: Show, simulate: Callable[[Trial], Outcome] = run
 ) -> list[tuple[Trial, Outcome]]:
-    """All of them, one after the other, saying which."""
+    """Run all of them, one after the other, saying which."""
     done = []
     for number, trial in enumerate(wanted, 1):
         show(f"{number} of {len(wanted)}: {described(trial)}")
@@ -105,7 +105,7 @@ def latency_series(
     name: Callable[[Trial], str],
     place: Callable[[Trial], float],
 ) -> Series:
-    """Mean latency with its interval, over repeats, by name and by place on the axis."""
+    """Return mean latency with its interval, over repeats, by name and by place on the axis."""
     runs: dict[tuple[str, float], list[Any]] = {}
     for trial, outcome in done:
         runs.setdefault((name(trial), place(trial)), []).append(outcome.latencies_s)
@@ -119,7 +119,7 @@ def latency_series(
 def row_series(
     rows: Iterable[Row], key: str, name: Callable[[Row], str], place: Callable[[Row], float]
 ) -> Series:
-    """A figure of the rows, averaged over repeats, without intervals."""
+    """Return a figure of the rows, averaged over repeats, without intervals."""
     found: dict[str, dict[float, list[float]]] = {}
     for row in rows:
         if row[key] is not None:
@@ -134,7 +134,7 @@ def row_series(
 def panel(
     title: str, caption: str, x_label: str, y_label: str, series: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A plot as it goes to JSON: by name a list of x, y, low, high (the last two may be null)."""
+    """Return a plot as it goes to JSON: by name a list of x, y, low, high (or null)."""
     lines = {
         name: [[at, *_plain(points[at])] for at in sorted(points)]
         for name, points in series.items()

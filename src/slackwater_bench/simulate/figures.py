@@ -10,7 +10,8 @@ _SCALES = {"memory_bytes": 1e-9, "events_per_s": 1e-6, "collecting": 100.0}
 
 
 def headings(result: dict[str, Any]) -> list[str]:
-    """
+    """Return the headings of the columns.
+
     >>> headings({"columns": ["policy", "memory_bytes", "p99_s", "busy_cores"]})
     ['policy', 'memory GB', 'p99 s', 'busy cores']
     """
@@ -18,7 +19,8 @@ def headings(result: dict[str, Any]) -> list[str]:
 
 
 def cells(result: dict[str, Any]) -> list[list[str]]:
-    """
+    """Return the rows as texts.
+
     >>> cells({"columns": ["mean_s", "memory_bytes"], "rows": [{"mean_s": 1, "memory_bytes": 2e9}]})
     [['1', '2.00']]
     """
@@ -27,7 +29,7 @@ def cells(result: dict[str, Any]) -> list[list[str]]:
 
 
 def table(result: dict[str, Any]) -> Table:
-    """For the terminal."""
+    """Return the table for the terminal."""
     grid = Table(title=str(result["title"]), title_justify="left")
     for heading in headings(result):
         grid.add_column(heading, justify="right")
@@ -37,7 +39,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def note(result: dict[str, Any]) -> str | None:
-    """Why there is little to see, where there is.
+    """Say why there is little to see, where there is.
 
     >>> row = {"policy": "klink", "cores": 24, "nodes": 1, "busy_cores": 12.0}
     >>> note({"rows": [row]})

@@ -80,7 +80,7 @@ def fleet(
     uneven: float = 1.0,
     seed: int = 1,
 ) -> list[PipelineQuery]:
-    """So many queries, each with windows at times of its own.
+    """Make so many queries, each with windows at times of its own.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def fleet(
 
 
 def _heavy(queries: int, seed: int) -> set[int]:
-    """One in ten, at least one."""
+    """Choose one in ten, at least one."""
     rng = np.random.default_rng((seed, queries))
     return set(rng.permutation(queries)[: max(1, queries // 10)].tolist())
 
@@ -134,7 +134,7 @@ def _costlier(operators: Sequence[Operator], factor: float) -> tuple[Operator, .
 def synthetic(
     queries: int, *, cores: int, load: float, blocking: float = 0.0, seed: int = 1
 ) -> list[PipelineQuery]:
-    """Chains of five operators with random costs and selectivities.
+    """Make chains of five operators with random costs and selectivities.
 
     Parameters
     ----------

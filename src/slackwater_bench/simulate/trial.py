@@ -56,7 +56,7 @@ class Outcome:
     took_s: float  # real time
 
     def row(self, trial: Trial) -> dict[str, Any]:
-        """As it goes to JSON."""
+        """Return the figures as they go to JSON."""
         seen = self.latencies_s
         shown = {f"p{share}_s": quantile(seen, share / 100) for share in (50, 90, 99)}
         flat = [use for node in self.usage for use in node]
@@ -137,7 +137,7 @@ def _policy(trial: Trial) -> Policy:
 
 
 def _ideal_s(query: PipelineQuery) -> float:
-    """Mean latency if the watermark met no queue: its delay, its arrival, an event's work."""
+    """Return mean latency if the watermark met no queue: delay, arrival, an event's work."""
     draws = first_arrivals(query.rate, query.delays).draw(np.random.default_rng(0), 3000)
     arrival_s = float(draws.reshape(-1, query.streams).max(axis=1).mean())
     return query.delay_s + arrival_s + float(query.work_s.sum())

@@ -72,7 +72,7 @@ class KMeans(ApproximateWorkload):
         return {(): {"clusters": (points, best)}}
 
     def error(self, truth: Mapping[str, Any] | None, found: Mapping[str, Any]) -> float:
-        """How much more inertia the centres leave on all points than the best ones do."""
+        """Return how much more inertia the centres leave on all points than the best ones do."""
         if truth is None:
             return float("inf")
         points, best = truth["clusters"]

@@ -32,7 +32,7 @@ class KMeansPoints:
         self._centres = 20.0 * np.stack([np.cos(angles), np.sin(angles)])
 
     def points(self, partition: int, index: Ints) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Coordinates, and which points are no noise."""
+        """Return coordinates, and which points are no noise."""
 
         def draw(block: int) -> Floats:
             rng = block_generator(self.seed, partition, block, "kmeans")
@@ -46,6 +46,6 @@ class KMeansPoints:
         return x, y, noise >= NOISE_SHARE
 
     def columns(self, partition: int, index: Ints) -> dict[str, pa.Array]:
-        """The columns of ``schema``."""
+        """Return the columns of ``schema``."""
         x, y, valid = self.points(partition, index)
         return {"x": pa.array(x), "y": pa.array(y), "valid": pa.array(valid)}

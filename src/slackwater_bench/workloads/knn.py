@@ -45,7 +45,7 @@ class Knn:
     def query(
         self, spark: SparkSession, *, sheddable: bool = True, rows_per_batch: int | None = None
     ) -> DataFrame:
-        """Points with their label."""
+        """Return points with their label."""
         options = FeedOptions(
             traffic=self.traffic,
             generator=GENERATOR,
@@ -55,12 +55,12 @@ class Knn:
         return self.labelled(load_feed(spark, options))
 
     def labelled(self, points: DataFrame) -> DataFrame:
-        """Any rows with ``x`` and ``y``."""
+        """Return any rows with ``x`` and ``y``, with their label."""
         label = self._label(F.col("x"), F.col("y"))
         return points.select("event_time", "x", "y", label.alias("label"))
 
     def truth(self, x: Floats, y: Floats) -> NDArray[np.int64]:
-        """The labels, without Spark."""
+        """Return the labels, without Spark."""
         places, labels = self._places()
         squares = (x[:, None] - places[0]) ** 2 + (y[:, None] - places[1]) ** 2
         nearest = np.argsort(squares, axis=1, kind="stable")[:, : self.neighbours]
@@ -74,7 +74,7 @@ class Knn:
         return places, number % self.labels
 
     def _label(self, x: Column, y: Column) -> Column:
-        """The most frequent label of the nearest; of equals the smallest."""
+        """Return the most frequent label of the nearest; of equals the smallest."""
         # By a formula, so that the plan stays small however many there are.
         places = F.transform(
             F.sequence(F.lit(0), F.lit(self.references - 1)),

@@ -127,13 +127,13 @@ class LinearRoad(Workload):
         return {"cars": self.cars, "xways": self.xways, "partitions": partitions}
 
     def _results(self, events: DataFrame) -> DataFrame:
-        """Limits on rows hold for each of the three reads of ``tolls``."""
+        """Return the results; limits on rows hold for each of the three reads of ``tolls``."""
         reports = events.withColumn("window", self.windows.column("event_time"))
         build = {"statistics": _statistics, "accidents": self._accidents, "tolls": self._tolls}
         return build[self.variant](reports)
 
     def _accidents(self, reports: DataFrame) -> DataFrame:
-        """Segments where at least two cars stand at the same place, with all their stopped cars."""
+        """Return segments where two cars or more stand at one place, with their stopped cars."""
         stopped_cars = (
             reports.where("speed = 0")
             .groupBy("window", *_SEGMENT, "lane", "pos", "vid")
@@ -166,11 +166,11 @@ class LinearRoad(Workload):
         )
 
     def window_ends(self, after_us: int, until_us: int) -> list[int]:
-        """Ends of windows with ``after_us < end <= until_us``."""
+        """Return ends of windows with ``after_us < end <= until_us``."""
         return self.last_windows.ends(after_us, until_us)
 
     def truth(self, after_us: int, until_us: int) -> WindowRows:
-        """The rows of every window that ends in a stretch of time."""
+        """Return the rows of every window that ends in a stretch of time."""
         if self.variant != "tolls":
             return super().truth(after_us, until_us)
         return self._truth_of_tolls(self.window_ends(after_us, until_us))
@@ -183,7 +183,7 @@ class LinearRoad(Workload):
         return _rows(self._true_accidents(reports) if accidents else _true_statistics(reports))
 
     def _truth_of_tolls(self, ends_us: list[int]) -> WindowRows:
-        """Several last windows share earlier ones, which are worked out once."""
+        """Compute last windows; they share earlier ones, which are worked out once."""
         if not ends_us:
             return {}
         early_ends = self.windows.ends(ends_us[0] - self.last_windows.size_us, ends_us[-1])
@@ -191,7 +191,7 @@ class LinearRoad(Workload):
         return {end: self._added_up(end, earned) for end in ends_us}
 
     def _added_up(self, end_us: int, earned: Mapping[int, Mapping[int, Ints]]) -> Rows:
-        """Rows of a last window: of the earlier windows whose last moment lies in it."""
+        """Add up a last window: the earlier windows whose last moment lies in it."""
         sums: dict[int, Ints] = {}
         for early in self.windows.ends(end_us - self.last_windows.size_us, end_us):
             for segment, values in earned[early].items():
@@ -199,14 +199,14 @@ class LinearRoad(Workload):
         return _rows({segment: tuple(values.tolist()) for segment, values in sums.items()})
 
     def _reports(self, end_us: int) -> Reports:
-        """All reports in the sub-streams' window with this end, and their ``segment``."""
+        """Return all reports in the sub-streams' window with this end, and their ``segment``."""
         parts = [self.events.reports(*numbers) for numbers in self._numbers(end_us)]
         reports = {name: np.concatenate([part[name] for part in parts]) for name in REPORT_COLUMNS}
         reports["segment"] = (reports["xway"] * 2 + reports["dir"]) * SEGMENTS + reports["seg"]
         return reports
 
     def _true_accidents(self, reports: Reports) -> dict[int, tuple[int, ...]]:
-        """``(stopped,)`` by segment, where there is an accident."""
+        """Return ``(stopped,)`` by segment, where there is an accident."""
         still = reports["speed"] == 0
         place = (reports["segment"] << 24 | reports["lane"] << 20 | reports["pos"])[still]
         places, place_of = np.unique(place, return_inverse=True)
@@ -220,7 +220,7 @@ class LinearRoad(Workload):
         }
 
     def _true_tolls(self, reports: Reports) -> dict[int, Ints]:
-        """``[entries, accidents, tolls]`` by segment, of one of the earlier windows."""
+        """Return ``[entries, accidents, tolls]`` by segment, of one of the earlier windows."""
         statistics, accidents = _true_statistics(reports), self._true_accidents(reports)
         segments, entries = np.unique(reports["segment"][_enters(reports)], return_counts=True)
         tolls = {}
@@ -234,7 +234,7 @@ class LinearRoad(Workload):
 
 
 def _statistics(reports: DataFrame) -> DataFrame:
-    """How many cars there are in a segment, and how fast."""
+    """Return how many cars there are in a segment, and how fast."""
     # A set is exact, where Spark's approximate count is not, and needs no second aggregate.
     cars = F.size(F.collect_set("vid"))
     average_speed = F.expr("sum(speed) div count(*)")
@@ -244,7 +244,7 @@ def _statistics(reports: DataFrame) -> DataFrame:
 
 
 def _entries(reports: DataFrame) -> DataFrame:
-    """How many cars enter a segment and do not leave the expressway there."""
+    """Return how many cars enter a segment and do not leave the expressway there."""
     return (
         reports.where(
             f"if(dir = 0, pos - seg * {SEGMENT_FEET}, (seg + 1) * {SEGMENT_FEET} - 1 - pos)"
@@ -256,7 +256,7 @@ def _entries(reports: DataFrame) -> DataFrame:
 
 
 def _enters(reports: Reports) -> NDArray[np.bool_]:
-    """Which reports are the first from their segment: the car was outside at its last one."""
+    """Tell which reports are the first from their segment: the car was outside before."""
     inside = reports["pos"] - reports["seg"] * SEGMENT_FEET
     inside = np.where(reports["dir"] == 0, inside, SEGMENT_FEET - 1 - inside)
     near = inside < reports["speed"] * FEET_PER_REPORT
@@ -265,7 +265,7 @@ def _enters(reports: Reports) -> NDArray[np.bool_]:
 
 
 def _true_statistics(reports: Reports) -> dict[int, tuple[int, ...]]:
-    """``(cars, reports, average_speed)`` by segment."""
+    """Return ``(cars, reports, average_speed)`` by segment."""
     segments, segment_of = np.unique(reports["segment"], return_inverse=True)
     number = np.bincount(segment_of)
     speeds = np.bincount(segment_of, weights=reports["speed"]).astype(np.int64)

@@ -68,11 +68,11 @@ class LinearRoadCars:
         self.partitions = partitions
 
     def columns(self, partition: int, index: Ints) -> dict[str, pa.Array]:
-        """The columns of ``schema``."""
+        """Return the columns of ``schema``."""
         return arrow_columns(self.reports(partition, index))
 
     def reports(self, partition: int, index: Ints) -> Reports:
-        """The columns as numbers, for the truth."""
+        """Return the columns as numbers, for the truth."""
         number = index * self.partitions + partition
         car, report = number % self.cars, number // self.cars
         pair = car // 2 * 2  # the even car leads
@@ -86,7 +86,7 @@ class LinearRoadCars:
     def _drive(
         self, car: Ints, report: Ints, step: Ints, stops: NDArray[np.bool_], draws: Floats
     ) -> Reports:
-        """Reports of cars at given steps of their trips."""
+        """Return reports of cars at given steps of their trips."""
         cruise = _whole(draws[2], FASTEST_MPH - SLOWEST_MPH + 1) + SLOWEST_MPH
         last_moving = _whole(draws[3], TRIP_REPORTS - STOP_REPORTS - 1)  # step before the stop
         standing = stops & (step > last_moving) & (step <= last_moving + STOP_REPORTS)
@@ -110,11 +110,11 @@ class LinearRoadCars:
         }
 
     def _head_start(self, pair: Ints) -> Ints:
-        """Reports of its first trip that a car has behind it, so that not all start together."""
+        """Count reports of its first trip that a car has behind it: not all start together."""
         return _whole(gather(pair, lambda block: self._block(block, "cars", 1))[0], TRIP_REPORTS)
 
     def _draws(self, car: Ints, trip: Ints) -> Floats:
-        """Eight numbers below 1 for a car's trip; a row each."""
+        """Return eight numbers below 1 for a car's trip; a row each."""
         return gather(trip * self.cars + car, lambda block: self._block(block, "trips", 8))
 
     def _block(self, block: int, purpose: str, rows: int) -> Floats:
@@ -122,10 +122,10 @@ class LinearRoadCars:
 
 
 def arrow_columns(reports: Reports) -> dict[str, pa.Array]:
-    """Reports in the types of ``REPORT_SCHEMA``."""
+    """Return reports in the types of ``REPORT_SCHEMA``."""
     return {name: pa.array(column.astype(np.int32)) for name, column in reports.items()}
 
 
 def _whole(draws: Floats, below: int) -> Ints:
-    """Draws from 0 to 1 as whole numbers from zero to ``below - 1``."""
+    """Turn draws from 0 to 1 into whole numbers from zero to ``below - 1``."""
     return (draws * below).astype(np.int64)

@@ -71,17 +71,17 @@ class LinearRoadFile:
         self._length = table.num_rows
 
     def columns(self, partition: int, index: Ints) -> dict[str, pa.Array]:
-        """The columns of ``schema``."""
+        """Return the columns of ``schema``."""
         return arrow_columns(self.reports(partition, index))
 
     def reports(self, partition: int, index: Ints) -> Reports:
-        """The columns as numbers, for the truth."""
+        """Return the columns as numbers, for the truth."""
         row = (index * self.partitions + partition) % self._length
         return {name: column[row].astype(np.int64) for name, column in self._rows.items()}
 
 
 def read_file(path: str | Path, *, start_s: float = 0.0) -> pa.Table:
-    """The position reports of a file, with ``event_time`` = start + Time.
+    """Return the position reports of a file, with ``event_time`` = start + Time.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _plausible(reports: pa.Table) -> bool:
 
 
 def _complaint(path: Path) -> UsageError:
-    """What is wrong with the first bad line; only asked once there is one."""
+    """Return what is wrong with the first bad line; only asked once there is one."""
     with path.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip() and (fault := _fault(line)):

@@ -133,7 +133,7 @@ class NycTaxi(ApproximateWorkload):
         }
 
     def _prepared(self, reports: DataFrame, *keep: str) -> DataFrame:
-        """The stateless part: filter, map to cells, keep the city, map to areas, project.
+        """Return the stateless part: filter, map to cells, keep the city, map to areas, project.
 
         It leaves also the columns ``keep``.
         """
@@ -179,7 +179,7 @@ class NycTaxi(ApproximateWorkload):
         )
 
     def _areas_and_sizes(self, partition: int, index: Ints) -> tuple[Ints, Ints, Ints]:
-        """Area, cents and hundredths of a mile of the trips that the query keeps."""
+        """Return area, cents and hundredths of a mile of the trips that the query keeps."""
         trips = self.events.numbers(partition, index)
         keep = trips["trip_distance"] * 3600 <= trips["trip_time_in_secs"] * MOST_MPH
         for name, (low, high) in BOUNDS.items():

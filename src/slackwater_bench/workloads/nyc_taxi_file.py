@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 def read_file(path: str | Path, rows: int | None = None) -> pa.Table:
-    """Trips of a CSV file, with all 17 columns; a cell that is empty becomes null.
+    """Return trips of a CSV file, with all 17 columns; a cell that is empty becomes null.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ class NycTaxiFile:
         return int(self._trips.num_rows)
 
     def numbers(self, partition: int, index: Ints) -> dict[str, NDArray[np.float64]]:
-        """The columns ``NUMBERS`` of some trips of one partition; NaN for an empty cell."""
+        """Return the columns ``NUMBERS`` of some trips of one partition; NaN for an empty cell."""
         trips = self._rows(partition, index, NUMBERS)
         return {name: trips[name].to_numpy().astype(np.float64) for name in NUMBERS}
 
     def columns(self, partition: int, index: Ints) -> dict[str, pa.Array]:
-        """The columns of ``schema``."""
+        """Return the columns of ``schema``."""
         trips = self._rows(partition, index, TEXTS + NUMBERS)
         return {name: trips[name].combine_chunks() for name in TEXTS + NUMBERS}
 
@@ -139,7 +139,7 @@ def _read(path: str, rows: int | None) -> pa.Table:
 
 
 def _header(path: str) -> list[str] | None:
-    """Names in the first line; None where it is a trip already."""
+    """Return names in the first line; None where it is a trip already."""
     with pa.input_stream(path) as stream:
         line = stream.read(4096).split(b"\n", 1)[0].decode(errors="replace")
     names = [name.strip(" \r\ufeff") for name in line.split(",")]

@@ -109,12 +109,12 @@ class NycTaxiTrips:
         }
 
     def numbers(self, partition: int, index: Ints) -> dict[str, Floats]:
-        """The columns ``NUMBERS`` of some trips of one partition."""
+        """Return the columns ``NUMBERS`` of some trips of one partition."""
         chosen = self._choices(partition, index)
         return {name: values[chosen] for name, values in self._numbers.items()}
 
     def columns(self, partition: int, index: Ints) -> dict[str, pa.Array]:
-        """The columns of ``schema``."""
+        """Return the columns of ``schema``."""
         chosen = self._choices(partition, index)
         columns = {name: pa.array(values[chosen]) for name, values in self._numbers.items()}
         columns |= {name: pool.take(pa.array(chosen)) for name, pool in self._texts.items()}
@@ -130,7 +130,7 @@ class NycTaxiTrips:
 
 
 def _journeys(rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Seconds and hundredths of a mile; four coordinates in millionths of a degree."""
+    """Return seconds and hundredths of a mile; four coordinates in millionths of a degree."""
     _, longitudes, latitudes, spreads, longer = np.array(_PLACES).T
     place = _choose(rng, [share for share, *_ in _PLACES])
     miles = np.clip(1.8 * rng.lognormal(0.0, 0.6, POOL) * longer[place], 0.1, 40.0)
@@ -146,7 +146,7 @@ def _journeys(rng: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 def _money(rng: np.random.Generator, journey: Ints, by_card: NDArray[np.bool_]) -> Ints:
-    """Fare, surcharge, tax, tip, tolls and total in cents, by a meter that is a little simpler."""
+    """Return fare, surcharge, tax, tip, tolls and total in cents, by a simpler meter."""
     seconds, hundredths = journey
     fare = 250 + 50 * (hundredths * 4 // 100 + seconds // 240)
     surcharge = 50 * _choose(rng, (0.5, 0.35, 0.15))  # nothing, at night, in the rush hour
@@ -174,6 +174,6 @@ def _whole(values: Floats) -> Ints:
 
 
 def _hashes(seed: int, purpose: str) -> list[str]:
-    """Seeded strings that look like MD5 sums, one for each trip of the pool."""
+    """Return seeded strings that look like MD5 sums, one for each trip of the pool."""
     digits = block_generator(seed, 0, 0, purpose).bytes(16 * POOL).hex().upper()
     return [digits[n : n + 32] for n in range(0, len(digits), 32)]

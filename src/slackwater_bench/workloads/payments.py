@@ -33,7 +33,7 @@ class PaymentAmounts:
         self._shape = shape
 
     def cents(self, partition: int, index: Ints) -> Ints:
-        """The amounts of some payments."""
+        """Return the amounts of some payments."""
 
         def draw(block: int) -> NDArray[np.float64]:
             rng = block_generator(self.seed, partition, block, "payments")
@@ -44,7 +44,7 @@ class PaymentAmounts:
         return cents
 
     def columns(self, partition: int, index: Ints) -> dict[str, pa.Array]:
-        """The columns of ``schema``."""
+        """Return the columns of ``schema``."""
         return {"cents": pa.array(self.cents(partition, index))}
 
 

@@ -49,7 +49,7 @@ class RiotEtl:
         return f"etl-{self.number}"
 
     def steps(self, json_text: str, json_value: str) -> list[Step]:
-        """Its operators; engines differ only in how they make and read JSON.
+        """Return its operators; engines differ only in how they make and read JSON.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class RiotEtl:
         ]
 
     def truth(self, numbers: NDArray[np.int64]) -> list[tuple[int, int, float, str]]:
-        """Rows that come out of these inputs: number, sensor, value to four places, zone.
+        """Return rows that come out of these inputs: number, sensor, value to four places, zone.
 
         >>> RiotEtl().truth(np.arange(2))
         [(0, 0, 1.01, 'zone-0'), (1, 1, 80.2, 'zone-1')]
@@ -98,14 +98,14 @@ class RiotEtl:
         ]
 
     def pipeline(self, rows: DataFrame) -> DataFrame:
-        """On Spark, from rows with a column ``id``."""
+        """Return the query on Spark, on rows with a column ``id``."""
         for step in self.steps("CAST({} AS STRING)", "get_json_object(message, '$.{}')"):
             rows = rows.where(step.where).selectExpr(*_split(step.columns))
         return rows
 
 
 def _split(columns: str) -> list[str]:
-    """Columns at commas that are not inside brackets or quotes.
+    """Split columns at commas that are not inside brackets or quotes.
 
     >>> _split("id, CONCAT('a,b', c) AS d")
     ['id', "CONCAT('a,b', c) AS d"]

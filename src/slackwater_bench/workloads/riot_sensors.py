@@ -29,7 +29,7 @@ class Readings:
 
     @classmethod
     def of(cls, number: NDArray[np.int64], seed: int) -> "Readings":
-        """The readings with these numbers.
+        """Return the readings with these numbers.
 
         >>> some = Readings.of(np.arange(100_000), seed=1)
         >>> float(some.missing.mean()), bool((some.value > HIGHEST).mean() > 0.04)
@@ -40,10 +40,10 @@ class Readings:
 
 
 def registered(sensor: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a sensor is known."""
+    """Tell whether a sensor is known."""
     return np.asarray((sensor * 31) % 10 != UNKNOWN)
 
 
 def nominal(sensor: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What stands in for a missing value."""
+    """Return what stands in for a missing value."""
     return np.asarray(NOMINAL_LOW + sensor / 4.0)

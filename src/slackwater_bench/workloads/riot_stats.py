@@ -40,7 +40,7 @@ class RiotStats:
         return f"stats-{self.number}"
 
     def pipeline(self, rows: DataFrame) -> DataFrame:
-        """On Spark, from rows with a column ``id``: window, sensor, kind, value.
+        """Return it on Spark, on rows with a column ``id``: window, sensor, kind, value.
 
         Every sensor and window gives three rows: results are more than a fan-out of the input.
         """
@@ -60,7 +60,7 @@ class RiotStats:
         return figures.selectExpr("w", "sensor", f"{kinds} AS (kind, value)")
 
     def truth(self, numbers: NDArray[np.int64]) -> list[Row]:
-        """Rows of these readings, values to four places.
+        """Return rows of these readings, values to four places.
 
         >>> len(RiotStats().truth(np.arange(1000)))
         300

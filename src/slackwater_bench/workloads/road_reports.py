@@ -30,7 +30,7 @@ class RoadReports:
         return f"linear-road-{self.number}"
 
     def columns(self) -> dict[str, str]:
-        """Of a report, as SQL on its number ``id``."""
+        """Return columns of a report, as SQL on its number ``id``."""
         mixed = f"((id * 7919 + {self.seed * 101}) % 10007)"
         return {
             "car": f"id % {CARS}",
@@ -41,12 +41,12 @@ class RoadReports:
     def reports(
         self, ids: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Segment, speed and window of each."""
+        """Return segment, speed and window of each."""
         mixed = (ids * 7919 + self.seed * 101) % 10007
         return mixed % SEGMENTS, (mixed // SEGMENTS) % 80, ids * STEP_MS // WINDOW_MS
 
     def truth(self, ids: NDArray[np.int64]) -> Counter[tuple[int, int, int]]:
-        """Tolls of all windows that end among these reports: window, segment, toll."""
+        """Return tolls of all windows that end among these reports: window, segment, toll."""
         segments, speeds, windows = self.reports(ids)
         seen: dict[tuple[int, int], list[int]] = defaultdict(list)
         for window, segment, speed in zip(

@@ -22,12 +22,12 @@ class SplitYsb(Ysb):
     """YSB, each half by itself."""
 
     def views(self, spark: SparkSession) -> DataFrame:
-        """The first half; its watermark shows how far it is."""
+        """Return the first half; its watermark shows how far it is."""
         prepared = self._prepared(load_feed(spark, self.feed_options()))
         return prepared.withWatermark("event_time", f"{self.watermark_ms} milliseconds")
 
     def counts(self, views: DataFrame) -> DataFrame:
-        """The second half."""
+        """Return the second half."""
         marked = views.withWatermark("event_time", f"{self.watermark_ms} milliseconds")
         window = self.windows.column("event_time").alias("window")
         counted = marked.groupBy(window, "campaign_id").count()
@@ -35,7 +35,7 @@ class SplitYsb(Ysb):
 
 
 def workload(*, seed: int, start: float, rate: str, phase: float = 0.0) -> SplitYsb:
-    """Both halves, and the truth."""
+    """Return both halves, and the truth."""
     traffic = Traffic(start_s=start, rate=rate, delays="uniform:0:300ms", seed=seed)
     return SplitYsb(traffic=traffic, phase_s=phase)
 
@@ -43,7 +43,7 @@ def workload(*, seed: int, start: float, rate: str, phase: float = 0.0) -> Split
 def views(
     spark: SparkSession, *, folder: str, seed: int, start: float, rate: str, phase: float = 0.0
 ) -> DataStreamWriter:
-    """Into a log."""
+    """Write the first half into a log."""
     split = workload(seed=seed, start=start, rate=rate, phase=phase)
     return write_log(split.views(spark).select("campaign_id", "event_time"), folder)
 
@@ -58,7 +58,7 @@ def counts(
     rate: str,
     phase: float = 0.0,
 ) -> DataStreamWriter:
-    """From the log; a line of JSON for each batch with results: when, and which."""
+    """Read the log and write a line of JSON for each batch with results: when, and which."""
     await_log(folder)
     split = workload(seed=seed, start=start, rate=rate, phase=phase)
 

@@ -93,7 +93,7 @@ class Synthetic:
         )
 
     def passing(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows that come out: the truth.
+        """Return the rows that come out: the truth.
 
         >>> query, ids = Synthetic(number=3), np.arange(1_000_000)
         >>> expected = np.prod([stage.selectivity for stage in query.stages])
@@ -108,7 +108,7 @@ class Synthetic:
 def synthetic_queries(
     count: int, seed: int = 1, work: int = 400, blocking: bool = False
 ) -> Iterator[Synthetic]:
-    """The first ``count`` of them."""
+    """Return the first ``count`` of them."""
     return (
         Synthetic(number=number, seed=seed, work=work, blocking=blocking) for number in range(count)
     )

@@ -29,7 +29,7 @@ def source(
     seed: int,
     stop: float | None = None,
 ) -> DataStreamWriter:
-    """A stream of drives into a log; rows that no query wants are shed here."""
+    """Return a stream of drives into a log; rows that no query wants are shed here."""
     traffic = Traffic(start_s=start, stop_s=stop, rate=rate, seed=seed, delays="constant:0ms")
     options = FeedOptions(traffic=traffic, generator=GENERATOR, shed=new_shed_path())
     drives = load_feed(spark, options)
@@ -50,7 +50,7 @@ def sink(
     references: int = 200,
     wait_s: float = 60.0,
 ) -> DataFrame:
-    """Drives of both streams, labelled by reference points near their start."""
+    """Return drives of both streams, labelled by reference points near their start."""
     for folder in folders:
         await_log(folder, wait_s)
     rows = read_log(spark, list(folders), instance=(number, of), sheddable=True)
@@ -60,6 +60,6 @@ def sink(
 def knn(
     spark: SparkSession, *, rate: str, start: float, seed: int, references: int = 200
 ) -> DataFrame:
-    """The other application: one query of its own."""
+    """Return the other application: one query of its own."""
     traffic = Traffic(start_s=start, rate=rate, seed=seed, delays="constant:0ms")
     return Knn(traffic=traffic, references=references).query(spark)

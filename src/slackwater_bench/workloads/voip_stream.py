@@ -26,7 +26,7 @@ class Calls:
 
     @classmethod
     def of(cls, number: NDArray[np.int64], seed: int) -> "Calls":
-        """The calls with these numbers."""
+        """Return the calls with these numbers."""
         caller = (number * 7919 + seed * 101) % CALLERS
         marketer = caller < MARKETERS
         spread = (number * 3571 + seed) % CALLEES
@@ -55,7 +55,7 @@ class VoipStream:
         return f"voip-{self.number}"
 
     def pipeline(self, rows: DataFrame) -> DataFrame:
-        """On Spark, from rows with a column ``id``: window, caller, score of those reported."""
+        """Return it on Spark, on rows with ``id``: window, caller, score of those reported."""
         number = F.col("id")
         caller = (number * 7919 + self.seed * 101) % CALLERS
         marketer = F.col("caller") < MARKETERS
@@ -79,7 +79,7 @@ class VoipStream:
         return figures.select("w", "caller", score.alias("score")).where(f"score >= {LOUD}")
 
     def truth(self, numbers: NDArray[np.int64]) -> list[tuple[int, int, float]]:
-        """Those reported: window, caller, score to four places.
+        """Return those reported: window, caller, score to four places.
 
         >>> found = VoipStream().truth(np.arange(20_000))
         >>> {caller for _, caller, _ in found} <= set(range(MARKETERS)) and len(found) > 10

@@ -55,7 +55,7 @@ class Ysb(ApproximateWorkload):
         return self._prepared(events).groupBy(window, "campaign_id").count()
 
     def _prepared(self, events: DataFrame, *keep: str) -> DataFrame:
-        """The stateless part; it leaves also the columns ``keep``."""
+        """Return the stateless part; it leaves also the columns ``keep``."""
         views = events.where(F.col("event_type") == "view").select("ad_id", "event_time", *keep)
         return views.join(F.broadcast(self.campaign_table(events.sparkSession)), "ad_id")
 
@@ -66,7 +66,7 @@ class Ysb(ApproximateWorkload):
         return {(campaign,): {"count": float(n)} for campaign, n in self._truth_of(end_us)}
 
     def campaign_table(self, spark: SparkSession) -> DataFrame:
-        """The static table: ``ad_id`` to ``campaign_id``.
+        """Return the static table: ``ad_id`` to ``campaign_id``.
 
         From Arrow it becomes a local relation, which is broadcast without a Spark job; the same
         rows as a Python list would be an RDD, scanned by a job of their own in every micro-batch.

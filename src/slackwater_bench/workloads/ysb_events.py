@@ -56,12 +56,12 @@ class YsbEvents:
         self._event_type_pool = pa.array(EVENT_TYPES)
 
     def ads_and_types(self, partition: int, index: Ints) -> tuple[Ints, Ints]:
-        """Numbers of the ad and of the event type of some events of one partition."""
+        """Return numbers of the ad and of the event type of some events of one partition."""
         ads, types = self._choices(partition, index, "ysb", self._kinds)
         return ads, types
 
     def columns(self, partition: int, index: Ints) -> dict[str, pa.Array]:
-        """The columns of ``schema``."""
+        """Return the columns of ``schema``."""
         ads, types = self.ads_and_types(partition, index)
         sizes = tuple(len(pool) for _, pool in self._pools)
         others = self._choices(partition, index, "ysb-others", sizes)
@@ -72,7 +72,7 @@ class YsbEvents:
         return columns
 
     def _choices(self, partition: int, index: Ints, purpose: str, kinds: tuple[int, ...]) -> Ints:
-        """One number below each of ``kinds`` for every event; a row for each kind."""
+        """Return one number below each of ``kinds`` for every event; a row for each kind."""
 
         def draw(block: int) -> NDArray[np.uint32]:
             rng = block_generator(self.seed, partition, block, purpose)
@@ -84,7 +84,7 @@ class YsbEvents:
 
 
 def _identifiers(seed: int, purpose: str, number: int) -> list[str]:
-    """Seeded strings that look like UUIDs."""
+    """Return seeded strings that look like UUIDs."""
     digits = block_generator(seed, 0, 0, purpose).bytes(16 * number).hex()
     texts = (digits[n : n + 32] for n in range(0, len(digits), 32))
     return [f"{t[:8]}-{t[8:12]}-{t[12:16]}-{t[16:20]}-{t[20:]}" for t in texts]

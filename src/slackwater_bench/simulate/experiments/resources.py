@@ -66,7 +66,7 @@ _FIGURES: tuple[tuple[str, str, Callable[[Usage], float]], ...] = (
 
 
 def _line(usage: Sequence[Usage], figure: Callable[[Usage], float]) -> dict[float, float]:
-    """Means of equal stretches."""
+    """Return means of equal stretches."""
     begin_s = usage[0].at_s
     parts = np.array_split(np.array([(u.at_s - begin_s, figure(u)) for u in usage]), POINTS)
     return {float(p[:, 0].mean()): float(p[:, 1].mean()) for p in parts if len(p)}

@@ -1,21 +1,71 @@
-"""How well estimators foresee the next sweeping watermark."""
+"""How well estimators foresee the next sweeping watermark: rows of a result, and their plots."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 from matplotlib.figure import Figure
 
-from slackwater.report.drawing import INK, draw
-from slackwater.report.estimator import EstimatorRow
-from slackwater.report.painters import from_zero, paint_lines
+from slackwater.report.drawing import INK, Plot, draw, from_zero, paint_lines
 from slackwater.report.palette import Palette
-from slackwater.report.plot import Plot
-from slackwater.statistics.intervals import Interval
+from slackwater.report.runs import entries, mapping, number
+from slackwater.statistics.intervals import Interval, binomial_interval
 
 PANEL_HEIGHT_IN = 2.2
 
 
+@dataclass(frozen=True, slots=True)
+class EstimatorRow:
+    """How an estimator did at one confidence under one distribution of delays."""
+
+    estimator: str
+    delays: str
+    confidence: float  # between 0 and 1
+    coverage: Interval | None
+    width_s: float | None
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> Self | None:
+        """Read a row; nothing without a confidence to place it at.
+
+        >>> row = EstimatorRow.read({"estimator": "klink", "confidence": 95, "coverage": 0.9})
+        >>> row.confidence, row.coverage.estimate
+        (0.95, 0.9)
+        """
+        confidence = number(raw.get("confidence"))
+        if confidence is None:
+            return None
+        return cls(
+            estimator=str(raw.get("estimator", "?")),
+            delays=str(raw.get("delays", "")),
+            confidence=confidence / 100 if confidence > 1 else confidence,
+            coverage=_coverage(raw),
+            width_s=number(raw.get("width_s")),
+        )
+
+
+def estimator_rows(result: dict[str, Any]) -> list[EstimatorRow]:
+    """Return the rows of a result.
+
+    >>> estimator_rows({})
+    []
+    """
+    found = map(EstimatorRow.read, entries(mapping(result.get("estimators")).get("rows")))
+    return [row for row in found if row is not None]
+
+
+def _coverage(raw: dict[str, Any]) -> Interval | None:
+    coverage, epochs = number(raw.get("coverage")), number(raw.get("epochs"))
+    low, high = number(raw.get("coverage_low")), number(raw.get("coverage_high"))
+    if coverage is None or not 0 <= coverage <= 1:
+        return None
+    if low is None or high is None or not low <= coverage <= high:
+        _, low, high = binomial_interval(coverage * (epochs or 0), int(epochs or 0))
+    return Interval(coverage, low, high)
+
+
 def coverage(rows: Sequence[EstimatorRow]) -> Plot | None:
-    """How often the watermark came within the interval."""
+    """Plot how often the watermark came within the interval."""
     return _panels(
         rows,
         key="coverage",
@@ -29,7 +79,7 @@ def coverage(rows: Sequence[EstimatorRow]) -> Plot | None:
 
 
 def width(rows: Sequence[EstimatorRow]) -> Plot | None:
-    """How wide the intervals are."""
+    """Plot how wide the intervals are."""
     return _panels(
         rows,
         key="width",
@@ -61,7 +111,7 @@ def _panels(
     figure: Callable[[EstimatorRow], Interval | None],
     diagonal: bool = False,
 ) -> Plot | None:
-    """One panel for each distribution of delays, below each other."""
+    """Plot one panel for each distribution of delays, below each other."""
     palette = Palette(row.estimator for row in rows)
     panels: dict[str, dict[str, dict[float, Interval]]] = {}
     for row in rows:
@@ -91,5 +141,5 @@ def _panels(
         title=title,
         caption=caption,
         svg=draw(key, paint, 0.6 + PANEL_HEIGHT_IN * len(panels)),
-        legend=tuple((name, palette[name]) for name in palette.names if name in shown),
+        legend=palette.legend(name for name in palette.names if name in shown),
     )
