@@ -10,7 +10,7 @@ _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line.
+    """A formatter that writes one JSON object a line.
 
     >>> record = logging.makeLogRecord(
     ...     {"name": "slackwater.fleet", "levelname": "WARNING", "msg": "%s waits", "args": ("q",)}

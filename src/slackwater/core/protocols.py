@@ -7,7 +7,7 @@ from slackwater.core.model import Schedule, Snapshot
 
 
 class Clock(Protocol):
-    """Where time comes from. Nothing else may ask the operating system for it."""
+    """The source of time. Nothing else may ask the operating system for it."""
 
     def now(self) -> float:
         """Return seconds since the epoch, as event times are."""

@@ -88,7 +88,7 @@ class QueueFromCounts(Metric):
 
 
 class QueueFromWaiting(Metric):
-    """For engines that read all that is there: what arrives while the oldest tuple waits."""
+    """What arrives while the oldest tuple waits, for engines that read all that is there."""
 
     name = "queue-size"
     needs: ClassVar = ("arrival-rate", "head-age")

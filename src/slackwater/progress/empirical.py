@@ -56,7 +56,7 @@ class EmpiricalDelay(SweepDelay):
 
     @cached_property
     def _intervals(self) -> dict[float, tuple[float, float]]:
-        """Those that were asked for: they are asked for often."""
+        """Intervals that were asked for once: they are asked for often."""
         return {}
 
     @cached_property
@@ -123,7 +123,7 @@ class EmpiricalDelay(SweepDelay):
 
     @cached_property
     def _suffix_sums(self) -> Floats:
-        """At k the sum of all but the k smallest values."""
+        """The sum of all but the k smallest values, by k."""
         return np.concatenate((np.cumsum(self.sample[::-1])[::-1], [0.0]))
 
     def _tail_left(self, beyond_s: float) -> float:

@@ -72,7 +72,7 @@ class QueryEpochs:
 
     @property
     def base_s(self) -> float:
-        """When the sweeping watermark would be there if no event were delayed."""
+        """The time when the sweeping watermark would be there if no event were delayed."""
         return self.window_end_s + self.watermark_delay_s
 
     def update(self, metrics: QueryMetrics) -> None:
@@ -99,7 +99,7 @@ class QueryEpochs:
 
     @property
     def following_s(self) -> float:
-        """When the sweeping watermark of the window after that is expected."""
+        """The time when the sweeping watermark of the window after that is expected."""
         mean_s = self.arrival.mean_s if self.arrival is not None else 0.0
         return self.following_end_s + self.watermark_delay_s + mean_s
 

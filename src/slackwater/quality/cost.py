@@ -17,7 +17,7 @@ TELLING = 1e-6  # an accuracy below this is rounding, and what it cost says noth
 
 @dataclass(frozen=True)
 class Cost:
-    """By task, for one of its instances (they are alike)."""
+    """The cost of one instance of each task (its instances are alike)."""
 
     fixed: Floats  # cores at accuracy 0
     slope: Floats  # further cores at accuracy 1

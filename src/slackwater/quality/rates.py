@@ -7,7 +7,7 @@ from slackwater.core.errors import UsageError
 
 @dataclass(frozen=True)
 class KeepRates:
-    """Of the rows that a predicate spares, and of the others; without one all are others."""
+    """Probabilities of keeping rows that a predicate spares, and others; without one all are."""
 
     spared: float = 1.0
     others: float = 1.0

@@ -35,7 +35,7 @@ class Gaps(ABC):
 
 @dataclass(frozen=True)
 class EvenGaps(Gaps):
-    """All alike.
+    """Gaps that are all alike.
 
     >>> EvenGaps().places(1, np.array([0, 5])).tolist()
     [0.0, 5.0]

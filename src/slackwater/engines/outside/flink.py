@@ -35,7 +35,7 @@ class Subtask:
 
     @property
     def name(self) -> str:
-        """Of its operator."""
+        """The name of its operator."""
         return operator_name(self.query, self.vertex, self.index)
 
     @property

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,38 @@ from slackwater.core.errors import EngineError, UsageError
 from slackwater.engines.outside.base import Driver
 
 ANSWER_LIMIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSection:
+    """How an operator is found: by ``command`` or ``pid``, and by the names of its threads."""
+
+    command: str = ""  # found in the process's command line
+    pid: int | None = None
+    threads: str = ""  # found in the thread's name, as the kernel has it
+    query: str | None = None
+    downstream: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, where: str, how: Mapping[str, Any], names: Iterable[str]) -> "OperatorSection":
+        """Read a section; refuse one that is wrong, saying ``where`` it is."""
+        unknown = how.keys() - {field.name for field in fields(cls)}
+        if unknown:
+            raise UsageError(f"{where}: unknown key {sorted(unknown)[0]!r}")
+        if ("command" in how) == ("pid" in how):
+            raise UsageError(f"{where}: give either command or pid")
+        strangers = [each for each in how.get("downstream", ()) if each not in names]
+        if strangers:
+            known = ", ".join(names)
+            raise UsageError(
+                f"{where}.downstream: no operator named {strangers[0]!r}; these are: {known}"
+            )
+        for key in ("command", "threads"):
+            try:
+                re.compile(how.get(key, ""))
+            except re.error as error:
+                raise UsageError(f"{where}.{key}: not a regular expression: {error}") from None
+        return cls(**{**how, "downstream": tuple(how.get("downstream", ()))})
 
 
 class Process(Driver):
@@ -54,9 +87,10 @@ class Process(Driver):
         super().__init__(label)
         if not operators:
             raise UsageError(f"{label}: name at least one operator ([engines.{label}.operators.X])")
-        self._operators = dict(operators)
-        for name, how in self._operators.items():
-            _check(label, name, how, self._operators)
+        self._operators = {
+            name: OperatorSection.of(f"engines.{label}.operators.{name}", how, operators)
+            for name, how in operators.items()
+        }
         try:
             self._metrics = shlex.split(metrics)
         except ValueError as error:
@@ -69,14 +103,14 @@ class Process(Driver):
         commands = dict(_command_lines())
         found, self._pids = [], set()
         for name, how in self._operators.items():
-            pids = self._still(how["pid"]) if "pid" in how else _matching(how["command"], commands)
-            threads = tuple(t for pid in pids for t in _named(pid, how.get("threads", "")))
+            pids = _matching(how.command, commands) if how.pid is None else self._still(how.pid)
+            threads = tuple(t for pid in pids for t in _named(pid, how.threads))
             self._pids |= {thread.pid for thread in threads}
             found.append(
                 Operator(
                     name,
-                    how.get("query", self.label),
-                    downstream=tuple(how.get("downstream", ())),
+                    self.label if how.query is None else how.query,
+                    downstream=how.downstream,
                     threads=threads,
                 )
             )
@@ -109,26 +143,6 @@ class Process(Driver):
         if not all(math.isfinite(v) for values in found.values() for v in values.values()):
             raise EngineError(f"{self.label}: a metric is no finite number")
         return found
-
-
-def _check(label: str, name: str, how: Mapping[str, Any], names: Iterable[str]) -> None:
-    where = f"engines.{label}.operators.{name}"
-    unknown = how.keys() - {"command", "pid", "threads", "query", "downstream"}
-    if unknown:
-        raise UsageError(f"{where}: unknown key {sorted(unknown)[0]!r}")
-    if ("command" in how) == ("pid" in how):
-        raise UsageError(f"{where}: give either command or pid")
-    strangers = [each for each in how.get("downstream", ()) if each not in names]
-    if strangers:
-        known = ", ".join(names)
-        raise UsageError(
-            f"{where}.downstream: no operator named {strangers[0]!r}; these are: {known}"
-        )
-    for key in ("command", "threads"):
-        try:
-            re.compile(how.get(key, ""))
-        except re.error as error:
-            raise UsageError(f"{where}.{key}: not a regular expression: {error}") from None
 
 
 def _command_lines() -> Iterator[tuple[int, str]]:

@@ -9,7 +9,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Sample(NamedTuple):
-    """One line."""
+    """One line of the exposition format."""
 
     name: str
     labels: dict[str, str]

@@ -68,7 +68,7 @@ class MicroBatchEngine:
 
     @property
     def longest_wait_s(self) -> float:
-        """At the gate, of any query so far."""
+        """The longest wait of any query at the gate so far."""
         now_s = self.clock.now()
         waits_s = (state.waited_s(now_s) for state in self._states.values())
         return max(self._longest_wait_s, max(waits_s, default=0.0))

@@ -22,7 +22,7 @@ START_S = 1_700_000_000.0  # any moment will do
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where a fleet runs."""
+    """The machine that a fleet runs on."""
 
     cores: float
     slots: int | None = None  # None: 1.5 a core
@@ -83,7 +83,7 @@ MEASURED = Calibration(
 
 @dataclass(frozen=True)
 class Prediction:
-    """Of windows that end within the time that counts."""
+    """Results of windows that end within the time that counts."""
 
     results: list[Result]
     with_rows_s: NDArray[np.float64]  # durations of batches

@@ -23,7 +23,7 @@ class WindowedQuery(ABC):
     @property
     @abstractmethod
     def delay_s(self) -> float:
-        """Of the watermark."""
+        """The delay of the watermark."""
 
     @property
     def window(self) -> Window:

@@ -48,7 +48,7 @@ class Task:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """That it needs."""
+        """The metrics that it needs."""
         own = () if self.policy is None else self.policy.metrics
         return own if self.condition is None else (*own, self.condition.metric)
 

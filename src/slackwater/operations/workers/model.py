@@ -45,7 +45,7 @@ class Directive:
 
 @dataclass
 class Placed:
-    """Where a query is."""
+    """A query and where it is."""
 
     wanted: Wanted
     phase: Phase = "unplaced"
@@ -73,7 +73,7 @@ class WorkerView:
 
     @property
     def queries(self) -> Mapping[str, QueryReport]:
-        """That it runs, by name."""
+        """The queries that it runs, by name."""
         return {} if self.report is None else self.report.queries
 
 
