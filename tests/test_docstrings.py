@@ -30,19 +30,11 @@ VERBS = frozenset(  # grows by need
 NOT_YET = (  # to be emptied
     "slackwater/cli/",
     "slackwater/engines/spark/",
-    "slackwater/ipc/",
-    "slackwater/operations/dashboard/",
     "slackwater/operations/doctor.py",
     "slackwater/operations/fleet_file.py",
     "slackwater/operations/launch.py",
-    "slackwater/operations/middleware/control.py",
     "slackwater/operations/planning.py",
     "slackwater/operations/project/",
-    "slackwater/operations/recording/",
-    "slackwater/operations/workers/address.py",
-    "slackwater/operations/workers/channel.py",
-    "slackwater/operations/workers/relay.py",
-    "slackwater/operations/workers/secret.py",
 )
 
 

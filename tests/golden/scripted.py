@@ -6,10 +6,32 @@ from pathlib import Path
 from typing import Any
 
 from slackwater.core import Deadlines, InputStream, QuerySpec, VirtualClock, Window
-from slackwater.engines.spark.control.driver import spec_message
+from slackwater.core.model import Outlook, Sweep
 from slackwater.engines.spark.control.service import ControllerService, ControllerSettings
-from slackwater.engines.spark.queries.agent import slim
-from slackwater.ipc.wire import encode
+from slackwater.engines.spark.progress import read_progress
+from slackwater.ipc.framing import encode
+from slackwater.ipc.messages import (
+    Accuracy,
+    Arrive,
+    Done,
+    FromGate,
+    Gone,
+    MemoryUse,
+    Note,
+    Notes,
+    Progress,
+    Told,
+    spec_message,
+)
+from slackwater.ipc.questions import (
+    Ask,
+    AskCost,
+    AskDecisions,
+    AskStatus,
+    AskWatch,
+    Control,
+    Question,
+)
 
 START_S = 1_700_000_000.0
 
@@ -51,51 +73,44 @@ def progress(at_s: float, watermark_s: float) -> dict[str, Any]:
     }
 
 
-def arrival(seq: int, at_s: float | None = None, watermark_s: float = 0.0) -> dict[str, Any]:
+def arrival(seq: int, at_s: float | None = None, watermark_s: float = 0.0) -> Arrive:
     """A held query is at its gate, with the batch that it has done."""
-    known = at_s is not None
-    return {
-        "op": "arrive",
-        "query": "ads",
-        "seq": seq,
-        "progress": slim(progress(at_s, watermark_s)) if at_s is not None else None,
-        "watermark_ms": round((START_S + at_s - 2.0) * 1000) if at_s is not None else None,
-        "input_watermarks_ms": [round((START_S + 3) * 1000)] * 2 if known else [],
-    }
+    if at_s is None:
+        return Arrive("ads", seq, None, None, ())
+    return Arrive(
+        "ads",
+        seq,
+        progress=read_progress(progress(at_s, watermark_s)),
+        watermark_ms=round((START_S + at_s - 2.0) * 1000),
+        input_watermarks_ms=(round((START_S + 3) * 1000),) * 2,
+    )
 
 
-NOTES = {
-    "ads": {
-        "run_id": "r",
-        "state": None,
-        "gate": "clock",
-        "restarts": 1,
-        "error": "RuntimeError: no",
-        "accuracy": {"minimum": 0.5, "desired": 0.8, "current": 0.7, "delivered": 0.75},
-    }
-}
+NOTES = {"ads": Note("r", None, "clock", 1, "RuntimeError: no", Accuracy(0.5, 0.8, 0.7, 0.75))}
+
+Said = FromGate | Question | Ask
 
 # By the second in which it is said.
-SCRIPT: list[tuple[float, list[dict[str, Any]]]] = [
+SCRIPT: list[tuple[float, list[Said]]] = [
     (0.0, [spec_message(spec) for spec in SPECS]),
-    (0.0, [{"op": "memory", "used": 600, "limit": 1000, "executors": 0}]),
-    (0.1, [arrival(1), {"op": "arrive", "query": "views", "seq": 1}]),
-    (0.4, [{"op": "done", "query": "ads"}]),
-    (0.5, [{"op": "progress", "query": "views", "progress": slim(progress(0.2, 0.1))}]),
-    (0.6, [{"op": "done", "query": "views", "at": START_S + 0.6}]),
-    (3.6, [arrival(2, 3.3, 2.9), {"op": "done", "query": "ads"}]),
+    (0.0, [MemoryUse(used=600, limit=1000, executors=0)]),
+    (0.1, [arrival(1), Arrive("views", 1)]),
+    (0.4, [Done("ads")]),
+    (0.5, [Progress("views", read_progress(progress(0.2, 0.1)))]),
+    (0.6, [Done("views", at=START_S + 0.6)]),
+    (3.6, [arrival(2, 3.3, 2.9), Done("ads")]),
     (4.6, [arrival(3, 4.3, 4.6)]),
-    (4.7, [{"op": "told", "query": "ads", "sweep": [3.0, 3.4], "beyond": [0.5, 1e-05]}]),
-    (4.8, [{"op": "notes", "app_name": "shop", "gate": "clock", "notes": NOTES}]),
-    (4.9, [{"op": "ask", "what": "status"}]),
-    (4.9, [{"op": "ask", "what": "decisions", "last": 2, "query": "ads"}]),
-    (4.9, [{"op": "ask", "what": "watch", "happened": 1, "decided": 1}]),
-    (4.9, [{"op": "ask", "what": "cost"}]),
-    (4.9, [{"op": "ask", "what": "nonsense"}]),
-    (5.0, [{"op": "ask", "what": "control", "action": "pause", "query": "ads"}]),
-    (5.0, [{"op": "ask", "what": "control", "action": "policy", "policy": "kling"}]),
-    (5.1, [{"op": "ask", "what": "control", "action": "off"}]),
-    (6.5, [{"op": "gone", "query": "views"}]),
+    (4.7, [Told("ads", Sweep(3.0, 3.4), Outlook(0.5, 1e-05))]),
+    (4.8, [Notes("shop", "clock", NOTES)]),
+    (4.9, [AskStatus()]),
+    (4.9, [AskDecisions(last=2, query="ads")]),
+    (4.9, [AskWatch(happened=1, decided=1)]),
+    (4.9, [AskCost()]),
+    (4.9, [Ask("nonsense")]),
+    (5.0, [Control(action="pause", query="ads")]),
+    (5.0, [Control(action="policy", policy="kling")]),
+    (5.1, [Control(action="off")]),
+    (6.5, [Gone("views")]),
 ]
 
 
@@ -127,9 +142,9 @@ class ScriptedController:
 
     def close(self) -> None:
         self._gate.close()
-        self._service.server.close()
+        self._service.driver.close()
 
-    def say(self, at_s: float, message: dict[str, Any]) -> list[str]:
+    def say(self, at_s: float, message: Said) -> list[str]:
         """What it says to a message that comes so long after the start, as it is on the wire."""
         self.clock.advance_to(START_S + at_s)
         return [*self.hear(), *self._said(message)]
@@ -142,18 +157,18 @@ class ScriptedController:
         except BlockingIOError:
             return []
 
-    def _said(self, message: dict[str, Any]) -> list[str]:
+    def _said(self, message: Said) -> list[str]:
         self._gate.sendall(encode(message))
         return self.hear()
 
     def _turn(self) -> None:
         """Twice, because who has just connected has said nothing yet."""
         for _ in range(2):
-            self._service.server.wait(self.clock.now())
+            self._service.driver.wait(self.clock.now())
             self._service.controller.cycle()
 
 
-def told(controller: ScriptedController) -> Iterator[tuple[dict[str, Any], list[str]]]:
+def told(controller: ScriptedController) -> Iterator[tuple[Said, list[str]]]:
     """Every message of the script, and what came back."""
     for at_s, messages in SCRIPT:
         for message in messages:

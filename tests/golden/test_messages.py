@@ -1,4 +1,4 @@
-"""Messages between processes, byte for byte."""
+"""Messages between processes, byte for byte but for the spelling of numbers (1e-05 is 0.00001)."""
 
 import json
 import socket
@@ -6,12 +6,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from slackwater.core import SlackwaterError
 from slackwater.engines.spark.gates.source import GateReader
-from slackwater.ipc.link import Link
-from slackwater.ipc.wire import ask, encode, listen
+from slackwater.ipc.client import Link, Refused, ask
+from slackwater.ipc.framing import encode
+from slackwater.ipc.questions import AskStatus, Switch
+from slackwater.ipc.unix_socket import listen
 from slackwater.operations.middleware.control import Control
 from slackwater.operations.workers.channel import accept, join
 from tests.golden.comparing import compare_lines
@@ -34,8 +37,8 @@ REPORTS: list[dict[str, Any]] = [
 def test_a_conversation_with_the_controller(controller: ScriptedController) -> None:
     lines = []
     for message, answers in told(controller):
-        lines.append(f"> {encode(message).decode().rstrip()}")
-        lines += [f"< {answer}" for answer in answers]
+        lines.append(f"> {spelled(encode(message))}")
+        lines += [f"< {spelled(answer)}" for answer in answers]
     compare_lines("messages/controller.txt", lines)
 
 
@@ -72,21 +75,23 @@ def test_a_source_gate(tmp_path: Path) -> None:
 
 def test_questions_to_a_middleware(tmp_path: Path) -> None:
     """Those of the command line, and an error."""
-    seen: list[dict[str, Any]] = []
+    seen: list[Any] = []
 
-    def answer(message: dict[str, Any]) -> Any:
-        seen.append(message)
-        if message.get("policy") == "nobody":
+    def answer(message: Any) -> Any:
+        seen.append(msgspec.to_builtins(message))
+        if getattr(message, "policy", None) == "nobody":
             raise SlackwaterError("no policy named 'nobody'")
         return {"policies": []}
 
     path = tmp_path / "m.sock"
     control = Control(path, answer)
     answers = [
-        ask(path, "status"),
-        ask(path, "switch", policy="queue-size", on=None),
-        ask(path, "switch", policy="nobody", on=True),
+        ask(path, AskStatus(), dict),
+        ask(path, Switch(policy="queue-size", on=None), dict),
     ]
+    with pytest.raises(Refused) as refused:
+        ask(path, Switch(policy="nobody", on=True), dict)
+    answers.append({"error": str(refused.value)})
     control.close()
     pairs = zip(seen, answers, strict=True)
     compare_lines(
@@ -129,6 +134,11 @@ def test_the_channel_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
     lines = [f"{who} {line}" for who, said in heard.items() for line in said.decode().splitlines()]
     compare_lines("messages/workers.txt", lines)
+
+
+def spelled(line: str | bytes) -> str:
+    """Write the numbers of a message as Python does; keys keep their order."""
+    return json.dumps(json.loads(line), separators=(",", ":"))
 
 
 def pump(source: socket.socket, target: socket.socket, kept: bytearray) -> None:

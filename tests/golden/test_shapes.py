@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from slackwater.core import VirtualClock
 from slackwater.enforce.journal import Journal
+from slackwater.ipc.questions import Ask
 from slackwater.operations import recording
 from slackwater.operations.dashboard.command import look
 from slackwater.operations.middleware.file import MiddlewareFile
@@ -46,13 +48,13 @@ def socket(controller: ScriptedController, clock: VirtualClock) -> Iterator[Path
 def test_answers_of_the_controller(controller: ScriptedController, what: str) -> None:
     for _ in told(controller):
         pass
-    (line,) = controller.say(6.5, {"op": "ask", "what": what})
+    (line,) = controller.say(6.5, Ask(what))
     named = (".outlook", ".notes")
     compare_shape(f"shapes/controller-{what}.txt", json.loads(line)["value"], *named)
 
 
 def test_status_of_the_page(socket: Path) -> None:
-    compare_shape("shapes/status.txt", look([socket]))
+    compare_shape("shapes/status.txt", msgspec.to_builtins(look([socket])))
 
 
 def test_a_recording(socket: Path, tmp_path: Path) -> None:

@@ -1,12 +1,11 @@
 """Decisions as a table that people can read."""
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-Decision = dict[str, Any]  # as the controller answers: ``core.model.Decision`` in JSON
+from slackwater.core.model import Decision, Figures
 
 MOST_NAMES = 6  # of others that waited; the rest is counted
 
@@ -17,38 +16,38 @@ def decision_table(decisions: Iterable[Decision]) -> Table:
     table.add_column("also waiting")
     table.add_column("running")
     for decision in decisions:
-        figures = decision.get("figures") or {}
+        figures = decision.figures or Figures("")
         table.add_row(
-            _clock(decision["at_s"]),
-            decision["query"] + ("" if decision["enforced"] else " (dry run)"),
-            decision["reason"],
-            f"{decision['waited_s']:.2f}",
-            _clock(figures.get("window_end_s")),
-            due(figures, decision["at_s"]),
-            _seconds(figures.get("cost_s")),
-            names(decision["waiting"]),
-            names(decision["running"]),
+            _clock(decision.at_s),
+            decision.query + ("" if decision.enforced else " (dry run)"),
+            decision.reason,
+            f"{decision.waited_s:.2f}",
+            _clock(figures.window_end_s),
+            due(figures, decision.at_s),
+            _seconds(figures.cost_s),
+            names(decision.waiting),
+            names(decision.running),
         )
     return table
 
 
-def due(figures: dict[str, Any], at_s: float) -> str:
-    """The expected arrival of the sweeping watermark and its interval, seen from the decision.
+def due(figures: Figures, at_s: float) -> str:
+    """Tell when the sweeping watermark was expected, with its interval, seen from the decision.
 
-    >>> figures = {"arrival_s": 10.02, "arrival_low_s": 10.0, "arrival_high_s": 10.05}
-    >>> due(figures, 10.1)
+    >>> due(Figures("sweep", arrival_s=10.02, arrival_low_s=10.0, arrival_high_s=10.05), 10.1)
     '-0.08 s (-0.10 to -0.05)'
-    >>> due({}, 10.1)
+    >>> due(Figures("drain"), 10.1)
     ''
     """
-    arrival_s = figures.get("arrival_s")
+    arrival_s, low_s, high_s = figures.arrival_s, figures.arrival_low_s, figures.arrival_high_s
     if arrival_s is None:
         return ""
-    low_s, high_s = figures["arrival_low_s"] - at_s, figures["arrival_high_s"] - at_s
-    return f"{arrival_s - at_s:+.2f} s ({low_s:+.2f} to {high_s:+.2f})"
+    if low_s is None or high_s is None:  # as far as infinity
+        return f"{arrival_s - at_s:+.2f} s"
+    return f"{arrival_s - at_s:+.2f} s ({low_s - at_s:+.2f} to {high_s - at_s:+.2f})"
 
 
-def names(queries: list[str]) -> str:
+def names(queries: Sequence[str]) -> str:
     """The first few, and how many more.
 
     >>> names(["a", "b"])

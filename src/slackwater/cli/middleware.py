@@ -34,6 +34,7 @@ def middleware(
     The engines are only looked at. Nice values, control groups and scheduling classes are put back
     at the end, and after a kill by the next start.
     """
+    from slackwater.ipc.questions import AskStatus, Switch
     from slackwater.operations.middleware import command
     from slackwater.operations.middleware.file import load as load_file
 
@@ -52,10 +53,10 @@ def middleware(
             if state not in ("on", "off", "auto"):
                 raise UsageError(f"--switch takes POLICY=on, =off or =auto, not {switch!r}")
             on = None if state == "auto" else state == "on"
-            command.ask(name, "switch", policy=policy, on=on)
+            command.ask(name, Switch(policy=policy, on=on))
             say(f"{policy}: {state}")
         if status:
-            found = command.ask(name, "status")
+            found = command.ask(name, AskStatus())
             console.print_json(data=found)
             write_json(json_file, found)
         return

@@ -3,8 +3,9 @@
 import signal
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
+import msgspec
 import typer
 
 from slackwater.cli.terminal import (
@@ -20,10 +21,13 @@ from slackwater.cli.terminal import (
     write_line,
 )
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.ipc import wire
+from slackwater.ipc.client import ask
+from slackwater.ipc.questions import AskDecisions, Control, Controlled, Decisions, Question
+from slackwater.ipc.unix_socket import controller_sockets, socket_path
 
 running = typer.Typer()
 
+A = TypeVar("A")
 FleetName = Annotated[
     str | None,
     typer.Option(
@@ -48,14 +52,14 @@ def explain(
     """
     from slackwater.cli.explain import decision_table
 
-    answers = _ask_all(fleet, "decisions", last=last, query=query)
+    answers = _ask_all(fleet, AskDecisions(last=last, query=query), Decisions)
     decisions = (decision for answer in answers for decision in answer)
-    found = sorted(decisions, key=lambda decision: -decision["at_s"])[:last]
+    found = sorted(decisions, key=lambda decision: -decision.at_s)[:last]
     if found:
         console.print(decision_table(found))
     else:
         console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
-    write_json(json_file, found)
+    write_json(json_file, msgspec.to_builtins(found))
 
 
 @running.command()
@@ -65,16 +69,17 @@ def status(fleet: FleetName = None, json_file: JsonFile = None) -> None:
     Of a `slackwater fleet` all workers are shown.
     """
     from slackwater.operations.dashboard.command import look
+    from slackwater.operations.dashboard.status import SilentFleet
     from slackwater.operations.dashboard.table import status_table
 
     found = look(_sockets(fleet))
-    for each in found["fleets"]:
-        if each["state"] == "silent":
-            write_line(f"fleet {each['name']} does not answer: {each['error']}")
+    for each in found.fleets:
+        if each.state == "silent" or isinstance(each, SilentFleet):
+            write_line(f"fleet {each.name} does not answer: {each.error}")
             continue
-        mine = [query for query in found["queries"] if query["fleet"] == each["name"]]
+        mine = [query for query in found.queries if query.fleet == each.name]
         console.print(status_table(each, mine))
-    write_json(json_file, found)
+    write_json(json_file, msgspec.to_builtins(found))
 
 
 @running.command()
@@ -148,23 +153,23 @@ def dashboard(
 @running.command()
 def off(fleet: FleetName = None) -> None:
     """Open all gates of a running fleet: its queries go on as plain Spark."""
-    _ask_all(fleet, "control", action="off")
+    _ask_all(fleet, Control(action="off"), Controlled)
     console.print("off: all gates are open")
 
 
 @running.command()
 def on(fleet: FleetName = None) -> None:
     """Hold the queries of a running fleet again."""
-    _ask_all(fleet, "control", action="on")
+    _ask_all(fleet, Control(action="on"), Controlled)
     console.print("on: queries are held")
 
 
-def _ask_all(fleet: str | None, what: str, **details: Any) -> list[Any]:
+def _ask_all(fleet: str | None, question: Question, kind: type[A]) -> list[A]:
     """Answers of the fleet, or of its workers: one that is dead keeps the others from nothing."""
     answers, silent = [], []
     for socket in _sockets(fleet):
         try:
-            answers.append(wire.ask(socket, what, **details))
+            answers.append(ask(socket, question, kind))
         except SlackwaterError as error:
             silent.append(error)
     if not answers:
@@ -185,7 +190,7 @@ def _socket(fleet: str | None) -> Path:
 
 def _sockets(fleet: str | None) -> list[Path]:
     """Of the fleet that is meant, or of its workers, each of which is a fleet of its own."""
-    running = wire.sockets()
+    running = controller_sockets()
     names = ", ".join(path.stem for path in running)
     if not running:
         raise UsageError("no fleet is running; start one with `slackwater run`")
@@ -194,8 +199,8 @@ def _sockets(fleet: str | None) -> list[Path]:
         if len({path.stem.partition(".")[0] for path in running}) > 1:
             raise UsageError(f"running fleets: {names}; name one with --fleet")
         return running
-    if wire.socket_path(fleet) in running:
-        return [wire.socket_path(fleet)]
+    if socket_path(fleet) in running:
+        return [socket_path(fleet)]
     workers = [path for path in running if path.stem.startswith(f"{fleet}.")]
     if not workers:
         raise UsageError(f"no fleet named {fleet!r} is running; these are: {names}")

@@ -42,7 +42,7 @@ def run(
     The file names each query as module:function; the function takes the Spark session and returns
     a streaming DataFrame (or df.writeStream…). Started again, queries go on from their checkpoints.
     """
-    from slackwater.ipc import wire
+    from slackwater.ipc.unix_socket import default_fleet_name
     from slackwater.operations import fleet_file as config
     from slackwater.operations.launch import Launch
 
@@ -55,7 +55,7 @@ def run(
             update={"spark": fleet.spark.model_copy(update={"master": master})}
         )
     launch = Launch(fleet, path.parent, dry_run=dry_run)
-    with _page(dashboard, [fleet.name or wire.own_name()], port):
+    with _page(dashboard, [fleet.name or default_fleet_name()], port):
         raise typer.Exit(launch.run(console, seconds))
 
 

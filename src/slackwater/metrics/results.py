@@ -48,8 +48,8 @@ class ResultObserver:
             return []
         window = deadlines.closing[-1]  # the last in the order of the data flow: its are the rows
         end_s = window.next_end(max(before_s, final_s - MOST * window.slide_s))
-        found = []
-        while end_s <= final_s:
+        found: list[WindowResult] = []
+        while end_s <= final_s and len(found) <= MOST:  # a slide may be too short to get on
             found.append(WindowResult(end_s, done_s - end_s))
             end_s = window.next_end(end_s)
         return found

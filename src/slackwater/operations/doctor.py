@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from slackwater import policies
 from slackwater.core.errors import SlackwaterError
-from slackwater.ipc import wire
+from slackwater.ipc.unix_socket import runtime_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("pyspark", version("pyspark").startswith("4.3"), version("pyspark"))
     yield _attempt("java", _java)
     yield Finding("cores", True, str(len(os.sched_getaffinity(0))))
-    yield _attempt("control sockets", lambda: str(wire.runtime_dir()))
+    yield _attempt("control sockets", lambda: str(runtime_dir()))
     yield Finding("policies", True, ", ".join(policies.names()))
     yield _attempt("clock gate", _clock_gate)
 

@@ -20,7 +20,7 @@ from rich.table import Table
 from slackwater.common.procfs import CpuMeter
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.progress import Progress, instant_s, ran_a_batch
+from slackwater.engines.spark.progress import Progress, instant_s, ran_a_batch, read_progress
 from slackwater.engines.spark.session.session import session
 
 KINDS = ("none", "clock", "source")
@@ -156,12 +156,12 @@ def _wait_ms(progresses: list[Progress]) -> float:
 
     The clock gate holds between two triggers, the source gate while Spark asks for offsets.
     """
-    ran = [p for p in progresses if ran_a_batch(p)]
+    ran = [read_progress(p) for p in progresses if ran_a_batch(p)]
     waits = []
     for before, after in pairwise(ran):
-        end_s = instant_s(before["timestamp"]) + before["durationMs"]["triggerExecution"] / 1000
-        gap_ms = 1000 * (instant_s(after["timestamp"]) - end_s)
-        waits.append(gap_ms + after["durationMs"].get("latestOffset", 0))
+        end_s = instant_s(before.timestamp) + (before.duration_ms.trigger_execution or 0) / 1000
+        gap_ms = 1000 * (instant_s(after.timestamp) - end_s)
+        waits.append(gap_ms + (after.duration_ms.latest_offset or 0))
     return statistics.fmean(waits)
 
 

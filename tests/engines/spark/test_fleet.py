@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 from slackwater.core import Admission, SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import instant_s
+from slackwater.ipc.client import ask
+from slackwater.ipc.questions import AskStatus, AskWatch, Control, Controlled, Status, Watched
 from slackwater.policies import Policy
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.ysb import Ysb
@@ -333,15 +335,13 @@ def test_a_dry_run_decides_and_holds_nothing(
 def test_deadlines_are_discovered(
     spark: SparkSession, make_fleet: Callable[..., Fleet], events: Path
 ) -> None:
-    from slackwater.ipc import wire
-
     fleet = make_fleet("fcfs")
     fleet.start(windowed(read(spark, events)).writeStream.format("noop"), name="w")
-    eventually(lambda: bool(wire.ask(fleet.socket, "status")["queries"]))
-    spec = wire.ask(fleet.socket, "status")["queries"][0]["spec"]
-    (window,) = spec["deadlines"]["windows"]
-    assert (window["kind"], window["size_s"]) == ("tumbling", 2.0)
-    assert spec["deadlines"]["inputs"][0]["watermark_delay_s"] == 1.0
+    eventually(lambda: bool(ask(fleet.socket, AskStatus(), Status).queries))
+    deadlines = ask(fleet.socket, AskStatus(), Status).queries[0].spec.deadlines
+    (window,) = deadlines.windows
+    assert (window.kind, window.size_s) == ("tumbling", 2.0)
+    assert deadlines.inputs[0].watermark_delay_s == 1.0
 
 
 class Sips(Policy):
@@ -426,16 +426,14 @@ def test_a_query_is_paused_and_goes_on_from_its_checkpoint(
 def test_what_the_controller_is_told_reaches_the_fleet(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
-    from slackwater.ipc import wire
-
     fleet = make_fleet("fcfs")
     fleet.start(rate(spark).writeStream.format("noop"), name="q", target=2.0)
 
-    def watched() -> wire.Message:
-        return wire.ask(fleet.socket, "watch")  # type: ignore[no-any-return]
+    def watched() -> Watched:
+        return ask(fleet.socket, AskWatch(), Watched)
 
-    eventually(lambda: "q" in watched().get("notes", {}))
-    assert watched()["app_name"] == "slackwater-tests"
+    eventually(lambda: "q" in watched().notes)
+    assert watched().app_name == "slackwater-tests"
     fleet.switch("klink")
     eventually(lambda: fleet.policy == "klink")
     with pytest.raises(UsageError, match="unknown policy"):
@@ -445,13 +443,13 @@ def test_what_the_controller_is_told_reaches_the_fleet(
 
     def policy() -> object:
         with contextlib.suppress(SlackwaterError):
-            return watched()["policy"], bool(watched()["queries"])
+            return watched().policy, bool(watched().queries)
         return None
 
     eventually(lambda: policy() == ("klink", True))
-    wire.ask(fleet.socket, "control", action="pause", query="q")
+    ask(fleet.socket, Control(action="pause", query="q"), Controlled)
     eventually(lambda: fleet.status().queries[0].state == "paused")
-    wire.ask(fleet.socket, "control", action="resume", query="q")
+    ask(fleet.socket, Control(action="resume", query="q"), Controlled)
     eventually(lambda: fleet.status().queries[0].state in ("held", "running"), 60)
 
 

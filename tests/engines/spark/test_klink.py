@@ -3,13 +3,15 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from slackwater.core.model import QueryMetrics
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import ran_a_batch
+from slackwater.ipc.client import ask
+from slackwater.ipc.questions import AskStatus, Status
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.base import WindowRows, collect_windows, differences
 from slackwater_bench.workloads.linear_road import LinearRoad
@@ -102,13 +104,12 @@ def test_the_watermarks_of_all_inputs_are_seen(
     joined = left.select(*window, "n0").join(right.select(*window, "n1"), window)
     fleet.start(joined.writeStream.format("noop").outputMode("append"), name="both")
 
-    def metrics() -> dict[str, Any]:
-        known: dict[str, Any] = fleet._ask_controller()[0]["both"]["metrics"]
-        return known
+    def metrics() -> QueryMetrics:
+        return ask(fleet.socket, AskStatus(), Status).queries[0].metrics
 
-    eventually(lambda: len(metrics()["input_watermarks_s"]) == 2, 60)
+    eventually(lambda: len(metrics().input_watermarks_s) == 2, 60)
     known = metrics()
-    assert known["next_watermark_s"] == min(known["input_watermarks_s"])
+    assert known.next_watermark_s == min(known.input_watermarks_s)
 
 
 def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[..., Fleet]) -> None:
@@ -126,9 +127,8 @@ def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[...
 def test_memory_is_known_to_the_controller(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
-    from slackwater.ipc import wire
-
     fleet = make_fleet("klink")
-    eventually(lambda: wire.ask(fleet.socket, "status")["memory"] is not None, 10)
-    memory = wire.ask(fleet.socket, "status")["memory"]
-    assert 0 < memory["used_bytes"] < memory["limit_bytes"]
+    eventually(lambda: ask(fleet.socket, AskStatus(), Status).memory is not None, 10)
+    memory = ask(fleet.socket, AskStatus(), Status).memory
+    assert memory is not None
+    assert 0 < memory.used_bytes < memory.limit_bytes

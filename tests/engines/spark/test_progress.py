@@ -78,5 +78,10 @@ def test_results_are_complete_before_the_commit_log_is_written() -> None:
 
 
 def test_offsets_that_count_nothing_give_no_backlog() -> None:
-    assert backlog_rows({"sources": [{"endOffset": 3, "latestOffset": 9}]}) is None
-    assert backlog_rows({"sources": [{"endOffset": "x{", "latestOffset": None}]}) is None
+    for offsets in (
+        {"endOffset": 3, "latestOffset": 9},
+        {"endOffset": "x{", "latestOffset": None},
+        {"endOffset": {"n": "many"}, "latestOffset": {"n": 10**400}},
+        {"endOffset": {"ads": {"0": []}}, "latestOffset": "[" * 100_000},
+    ):
+        assert backlog_rows(progress(10, 100) | {"sources": [offsets]}) is None

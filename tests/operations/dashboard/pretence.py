@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from slackwater.core import Deadlines, InputStream, QuerySpec, Window
-from slackwater.engines.spark.control.driver import spec_message
-from slackwater.ipc.link import Link
-from slackwater.ipc.wire import Message
+from slackwater.ipc.client import Link
+from slackwater.ipc.messages import Arrive, Command, Grant, Note, Notes, spec_message
+from slackwater.ipc.progress import Durations, EventTime, QueryProgress, SourceOffsets
 
 BATCH_S = 0.05
 DELAY_S = 0.2  # of the watermark
@@ -28,8 +28,8 @@ class PretendFleet:
     """
 
     def __init__(self, controller: Path, queries: int = 3, window_s: float = 1.0) -> None:
-        self.commands: list[Message] = []
-        self.notes: dict[str, Message] = {}
+        self.commands: list[Command] = []
+        self.notes: dict[str, Note] = {}
         self._seq: dict[str, int] = {}
         self._watermark_s: dict[str, float] = {}
         self._window_s = window_s
@@ -42,10 +42,10 @@ class PretendFleet:
         self._closed = True
         self._link.close()
 
-    def note(self, **notes: Message) -> None:
+    def note(self, **notes: Note) -> None:
         """Tell what only a fleet knows."""
         self.notes |= notes
-        self._link.send({"op": "notes", "app_name": "pretence", "notes": self.notes})
+        self._link.send(Notes("pretence", notes=dict(self.notes)))
 
     def _on_lease(self, held: bool) -> None:
         if not held:
@@ -58,28 +58,26 @@ class PretendFleet:
             self._arrive(name, None)
         self.note()
 
-    def _on_grant(self, grant: Message) -> None:
+    def _on_grant(self, grant: Grant) -> None:
         if not self._closed:
-            threading.Timer(BATCH_S, self._run, (grant["query"], time.time())).start()
+            threading.Timer(BATCH_S, self._run, (grant.query, time.time())).start()
 
     def _run(self, name: str, start_s: float) -> None:
         """Reads all events up to its start."""
         ran_with_s = self._watermark_s.get(name, start_s - DELAY_S - self._window_s)
         self._watermark_s[name] = start_s - DELAY_S
         took_ms = round((time.time() - start_s) * 1000)
-        progress = {
-            "timestamp": iso(start_s),
-            "numInputRows": 100,
-            "durationMs": {"addBatch": took_ms, "triggerExecution": took_ms},
-            "eventTime": {"max": iso(start_s), "watermark": iso(ran_with_s)},
-            "sources": [{"endOffset": {"n": 90}, "latestOffset": {"n": 97}}],
-        }
+        progress = QueryProgress(
+            iso(start_s),
+            100,
+            Durations(add_batch=took_ms, trigger_execution=took_ms),
+            EventTime(max=iso(start_s), watermark=iso(ran_with_s)),
+            sources=(SourceOffsets({"n": 90}, {"n": 97}),),
+        )
         self._arrive(name, progress)
 
-    def _arrive(self, name: str, progress: Message | None) -> None:
+    def _arrive(self, name: str, progress: QueryProgress | None) -> None:
         self._seq[name] = self._seq.get(name, 0) + 1
         watermark_s = self._watermark_s.get(name)
-        message: Message = {"op": "arrive", "query": name, "seq": self._seq[name]}
-        message["progress"] = progress
-        message["watermark_ms"] = None if watermark_s is None else round(watermark_s * 1000)
-        self._link.send(message)
+        watermark_ms = None if watermark_s is None else round(watermark_s * 1000)
+        self._link.send(Arrive(name, self._seq[name], progress, watermark_ms))

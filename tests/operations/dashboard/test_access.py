@@ -37,7 +37,7 @@ def test_a_wrong_token_changes_nothing(fleet: PretendFleet, page: Dashboard) -> 
     ask(page, "/control", "POST", OFF, "wrong")
     assert ask(page, "/health").json["fleets"] == {"ads": "holding"}
     assert ask(page, "/control", "POST", OFF, TOKEN).status == 200
-    eventually(lambda: [command["action"] for command in fleet.commands] == ["off"], 20)
+    eventually(lambda: [command.action for command in fleet.commands] == ["off"], 20)
 
 
 def test_another_page_may_not_act_even_with_the_token(page: Dashboard) -> None:

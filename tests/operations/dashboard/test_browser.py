@@ -12,7 +12,8 @@ import psutil
 import pytest
 from PIL import Image
 
-from slackwater.ipc import wire
+from slackwater.ipc.client import ask
+from slackwater.ipc.questions import AskWatch, Watched
 from tests.browser import Browser, needs_chromium
 from tests.waiting import eventually
 
@@ -81,11 +82,13 @@ class Shop:
         return next(each for each in family if module in each.cmdline())
 
     def batches(self) -> int:
-        found = wire.ask(self.socket, "watch")["queries"]
-        return min((query["metrics"]["batches"] for query in found), default=0)
+        return min((query.metrics.batches for query in self.watched().queries), default=0)
 
     def queries(self) -> int:
-        return len(wire.ask(self.socket, "watch")["queries"]) if self.socket.exists() else 0
+        return len(self.watched().queries) if self.socket.exists() else 0
+
+    def watched(self) -> Watched:
+        return ask(self.socket, AskWatch(), Watched)
 
     def close(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -216,14 +219,14 @@ def test_policy_pause_and_off_with_the_token(shop: Shop, browser: Browser) -> No
     browser.wait_for(ALL_SHOWN)
     browser.run(choose("fcfs"))
     browser.wait_for(f"{said}.startsWith('refused')")
-    assert wire.ask(shop.socket, "watch")["policy"] == "klink"
+    assert shop.watched().policy == "klink"
     browser.open("about:blank")
     browser.open(f"{shop.url}#token={shop.token}")
     browser.wait_for(ALL_SHOWN)
     assert "token" not in browser.run("location.href")
     browser.run(choose("fcfs"))
     browser.wait_for(f"{said} === 'done: policy fcfs'")
-    assert wire.ask(shop.socket, "watch")["policy"] == "fcfs"
+    assert shop.watched().policy == "fcfs"
     browser.run(choose("klink"))
     browser.wait_for(f"{said} === 'done: policy klink'")
     rows = "[...document.querySelectorAll('#queries tbody tr')]"
@@ -235,7 +238,7 @@ def test_policy_pause_and_off_with_the_token(shop: Shop, browser: Browser) -> No
     off = "document.querySelector('#fleets button').click()"
     browser.run(off)
     browser.wait_for("document.querySelector('#fleets .badge').textContent === 'open'")
-    assert wire.ask(shop.socket, "watch")["open"]
+    assert shop.watched().open
     browser.run(off)
     browser.wait_for("document.querySelector('#fleets .badge').textContent === 'holding'")
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from slackwater.ipc.messages import Note
 from slackwater.operations.dashboard.server import Dashboard
 from tests.browser import Browser, needs_chromium
 from tests.operations.dashboard.asking import ask
@@ -17,7 +18,7 @@ ERROR = "</script><script>document.title='owned'</script>"
 
 
 def test_names_and_errors_are_text(fleet: PretendFleet, page: Dashboard, tmp_path: Path) -> None:
-    fleet.note(**{NAME: {"state": "failed", "error": ERROR}})
+    fleet.note(**{NAME: Note(state="failed", error=ERROR)})
     eventually(lambda: len(ask(page, "/status").json["queries"]) == 4)
     with Browser(tmp_path / "profile") as browser:
         browser.open(page.url)

@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
-from slackwater.ipc.link import Link
+from slackwater.ipc.client import Link
+from slackwater.ipc.messages import Accuracy, Arrive, Gone, Note, Notes
 from slackwater.operations.dashboard.metrics import FleetMetrics
 from slackwater.operations.dashboard.server import Dashboard
 from slackwater.operations.dashboard.watch import Watch
@@ -28,13 +29,7 @@ def queries(page: Dashboard) -> dict[str, dict[str, Any]]:
 
 
 def test_every_query_with_its_state_and_figures(fleet: PretendFleet, page: Dashboard) -> None:
-    fleet.note(
-        **{
-            "query-1": {
-                "accuracy": {"minimum": 0.2, "desired": 0.9, "current": 0.8, "delivered": 0.75}
-            }
-        }
-    )
+    fleet.note(**{"query-1": Note(accuracy=Accuracy(0.2, 0.9, 0.8, 0.75))})
     eventually(lambda: all(len(q["latencies_s"]) > 2 for q in queries(page).values()))
     found = queries(page)
     assert sorted(found) == ["query-0", "query-1", "query-2"]
@@ -54,7 +49,7 @@ def test_every_query_with_its_state_and_figures(fleet: PretendFleet, page: Dashb
 def test_queries_that_ended_or_did_not_begin_are_shown(
     fleet: PretendFleet, page: Dashboard
 ) -> None:
-    fleet.note(broken={"state": "failed", "error": "no such table"})
+    fleet.note(broken=Note(state="failed", error="no such table"))
     eventually(lambda: "broken" in queries(page))
     assert (queries(page)["broken"]["state"], queries(page)["broken"]["error"]) == (
         "failed",
@@ -124,7 +119,7 @@ def test_the_policy_is_switched_and_gates_are_opened(fleet: PretendFleet, page: 
     assert tell(action="on") == 200
     eventually(lambda: state() == ("fcfs", "holding"))
     assert tell(action="pause", query="query-2") == 200
-    eventually(lambda: any(c.get("query") == "query-2" for c in fleet.commands))
+    eventually(lambda: any(c.query == "query-2" for c in fleet.commands))
 
 
 def test_a_controller_that_comes_back_is_seen_again(
@@ -183,17 +178,15 @@ def test_workers_of_one_fleet_and_a_middleware(tmp_path: Path) -> None:
     for name in ("left", "right"):
         gates.append(Link(tmp_path / f"ads.{name}.sock", lambda grant: None, lambda held: None))
         assert gates[-1].wait_held(20)
-    ended = {"q": {"state": "stopped"}}
-    gates[0].send({"op": "notes", "app_name": "ads", "notes": ended})
-    gates[1].send({"op": "notes", "app_name": "ads", "notes": {"q": {}}})
-    gates[1].send({"op": "arrive", "query": "q", "seq": 1})
+    gates[0].send(Notes("ads", notes={"q": Note(state="stopped")}))
+    gates[1].send(Notes("ads", notes={"q": Note()}), Arrive("q", 1))
     control = Control(tmp_path / "lachesis.sock", lambda message: {"policies": {}})
     watch = Watch(lambda: sorted(tmp_path.glob("ads.*.sock")), lambda: [control.path])
     try:
-        eventually(lambda: len(watch.now().status["queries"]) == 2)
+        eventually(lambda: len(watch.now().status.queries) == 2)
         status = watch.now().status
-        assert [q["worker"] for q in status["queries"]] == ["left", "right"]
-        assert status["middlewares"] == [{"name": "lachesis", "policies": {}}]
+        assert [query.worker for query in status.queries] == ["left", "right"]
+        assert status.middlewares == ({"name": "lachesis", "policies": {}},)
         text = FleetMetrics(watch).text().decode()
         families = {f.name: f for f in text_string_to_metric_families(text)}
         (sample,) = families["slackwater_query_state"].samples
@@ -209,7 +202,7 @@ def test_workers_of_one_fleet_and_a_middleware(tmp_path: Path) -> None:
 def test_a_query_keeps_its_place_when_it_is_paused(fleet: PretendFleet, page: Dashboard) -> None:
     eventually(lambda: len(queries(page)) == 3)
     before = list(queries(page))
-    fleet.note(**{"query-0": {"state": "paused"}})
-    fleet._link.send({"op": "gone", "query": "query-0"})
+    fleet.note(**{"query-0": Note(state="paused")})
+    fleet._link.send(Gone("query-0"))
     eventually(lambda: queries(page)["query-0"]["state"] == "paused")
     assert list(queries(page)) == before

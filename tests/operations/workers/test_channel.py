@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slackwater.core.errors import UsageError
+from slackwater.ipc.framing import ProtocolError
 from slackwater.operations.workers import channel as channel_module
-from slackwater.operations.workers.channel import Channel, ChannelError, accept, join
+from slackwater.operations.workers.channel import Channel, accept, join
 from slackwater.operations.workers.secret import VARIABLE, make_token, read_token
 
 TOKEN = b"a token that is long enough"
@@ -26,7 +27,7 @@ def pair(token: bytes = TOKEN, other: bytes = TOKEN) -> tuple[Channel, Channel]:
     def serve() -> None:
         try:
             found.append(accept(here, token))
-        except (ChannelError, OSError) as error:
+        except (ProtocolError, OSError) as error:
             failed.append(error)
             here.close()
 
@@ -53,7 +54,7 @@ def test_what_is_said_is_heard_in_order_on_both_sides() -> None:
 
 
 def test_a_stranger_without_the_token_cannot_join() -> None:
-    with pytest.raises(ChannelError):
+    with pytest.raises(ProtocolError):
         pair(other=b"some other token, also long")
 
 
@@ -67,7 +68,7 @@ def test_a_supervisor_without_the_token_is_not_obeyed() -> None:
 
     thread = threading.Thread(target=pretend)
     thread.start()
-    with pytest.raises(ChannelError, match="supervisor does not know the token"):
+    with pytest.raises(ProtocolError, match="supervisor does not know the token"):
         join(there, TOKEN, "w1")
     thread.join()
 
@@ -77,7 +78,7 @@ def test_a_supervisor_without_the_token_is_not_obeyed() -> None:
 def test_a_garbled_message_is_refused(garbage: bytes) -> None:
     supervisor, worker = pair()
     worker.connection.sendall(garbage + b"\n")
-    with pytest.raises(ChannelError):
+    with pytest.raises(ProtocolError):
         supervisor.receive()
 
 
@@ -88,7 +89,7 @@ def test_a_message_that_was_changed_is_refused() -> None:
     worker.send({"op": "stop", "query": "q1"})
     line = here.recv(1000)
     original.sendall(line.replace(b"q1", b"q2"))
-    with pytest.raises(ChannelError, match="did not send so"):
+    with pytest.raises(ProtocolError, match="did not send so"):
         supervisor.receive()
 
 
@@ -100,11 +101,11 @@ def test_a_message_that_is_repeated_or_sent_back_is_refused() -> None:
     line = here.recv(1000)
     original.sendall(line + line)
     assert supervisor.receive() == {"op": "report"}
-    with pytest.raises(ChannelError):
+    with pytest.raises(ProtocolError):
         supervisor.receive()
     supervisor.connection.sendall(line)
     worker.connection = original
-    with pytest.raises(ChannelError):
+    with pytest.raises(ProtocolError):
         worker.receive()
 
 
@@ -112,7 +113,7 @@ def test_a_message_without_end_is_refused() -> None:
     supervisor, worker = pair()
     flood = threading.Thread(target=_flood, args=(worker.connection,))
     flood.start()
-    with pytest.raises(ChannelError, match="more than"):
+    with pytest.raises(ProtocolError, match="more than"):
         supervisor.receive()
     supervisor.close()
     flood.join()
@@ -150,7 +151,7 @@ def test_tokens_are_made_private_and_read_back(
 def test_nonsense_in_a_handshake_is_refused_like_any_stranger(said: bytes) -> None:
     here, there = socket.socketpair()
     here.sendall(said + b"\n")
-    with pytest.raises(ChannelError):
+    with pytest.raises(ProtocolError):
         join(there, TOKEN, "w1")
 
 

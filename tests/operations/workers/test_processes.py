@@ -111,7 +111,8 @@ def test_a_stranger_is_refused_and_that_is_logged(fleet: SupervisedFleet) -> Non
     """Over the fleet's own socket, with a token of one's own."""
     import socket
 
-    from slackwater.operations.workers.channel import ChannelError, join
+    from slackwater.ipc.framing import ProtocolError
+    from slackwater.operations.workers.channel import join
 
     text = fleet.path.read_text().replace("cores = 8", "cores = 8\nremote = true")
     fleet.path.write_text(text)
@@ -121,7 +122,7 @@ def test_a_stranger_is_refused_and_that_is_logged(fleet: SupervisedFleet) -> Non
     assert path.stat().st_mode & 0o777 == 0o600
     stranger = socket.socket(socket.AF_UNIX)
     stranger.connect(str(path))
-    with pytest.raises(ChannelError):
+    with pytest.raises(ProtocolError):
         join(stranger, b"another token, not the fleet's", "w1")
     garbled = socket.socket(socket.AF_UNIX)
     garbled.connect(str(path))

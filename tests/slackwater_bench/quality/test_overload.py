@@ -78,6 +78,7 @@ def test_lag_is_the_age_of_the_oldest_row_that_was_not_taken() -> None:
         watch.take(
             {
                 "timestamp": f"1970-01-01T00:00:0{start_s}.000Z",
+                "numInputRows": 0,
                 "durationMs": {"addBatch": 1, "triggerExecution": 500},
                 "counted": (rows, rows),
             }

@@ -17,7 +17,7 @@ from slackwater.core.model import QuerySpec, default_slots
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.approximate.fleet import FleetApproximate
 from slackwater.engines.spark.approximate.planner import Planner
-from slackwater.engines.spark.control.client import FleetControl
+from slackwater.engines.spark.control.client import FleetControl, Known
 from slackwater.engines.spark.control.service import ControllerSettings
 from slackwater.engines.spark.gates import source as source_gate
 from slackwater.engines.spark.gates.choice import GateKind, choose_gate
@@ -39,7 +39,10 @@ from slackwater.engines.spark.queries.status import Accuracies, FleetStatus
 from slackwater.engines.spark.shedding.fleet import FleetQuality
 from slackwater.engines.spark.shedding.loop import QualityLoop, QualitySettings
 from slackwater.engines.spark.sources.knobs import find_knobs
-from slackwater.ipc import wire
+from slackwater.ipc.client import ask, refuse_if_answered
+from slackwater.ipc.messages import Command, Notes
+from slackwater.ipc.questions import Control, Controlled
+from slackwater.ipc.unix_socket import default_fleet_name, socket_path
 from slackwater.sampling import Promise
 
 log = logging.getLogger("slackwater.fleet")
@@ -105,7 +108,7 @@ class Fleet:
         self.spark = spark
         self._app_name = spark.sparkContext.appName
         self.policy = policy
-        self.name = name or wire.own_name()
+        self.name = name or default_fleet_name()
         self.slots = slots or default_slots(spark.sparkContext.defaultParallelism)
         self.max_wait = max_wait
         self.gate_kind, self.gate_reason = choose_gate(spark, gate)
@@ -115,8 +118,8 @@ class Fleet:
         self._launcher = Launcher(self._members, held, starts_at_once, self._ask_controller)
         self._pauses = Pauses(self._members, self._launcher)
         self._progress_sinks: list[Callable[[str, dict[str, Any]], None]] = []
-        self.socket = wire.socket_path(self.name)
-        wire.refuse_if_answered(self.socket, self.name)
+        self.socket = socket_path(self.name)
+        refuse_if_answered(self.socket, self.name)
         settings = ControllerSettings(
             str(self.socket), policy, self.slots, dry_run, parameters or {}
         )
@@ -392,9 +395,7 @@ class Fleet:
     def switch(self, policy: str) -> None:
         """Another policy from now on. Queries that were started under one that holds nobody have
         no gate, and stay without."""
-        answer = wire.ask(self.socket, "control", action="policy", policy=policy)
-        if "error" in answer:
-            raise UsageError(answer["error"])
+        ask(self.socket, Control(action="policy", policy=policy), Controlled)
 
     def pause(self, name: str) -> None:
         """Stop a query until :meth:`resume`; it goes on from its checkpoint then."""
@@ -492,24 +493,24 @@ class Fleet:
     def _repr_html_(self) -> str:
         return self.status()._repr_html_()
 
-    def _ask_controller(self) -> tuple[dict[str, dict[str, Any]], bool]:
+    def _ask_controller(self) -> tuple[Known, bool]:
         """What it knows of each query, and whether gates are open.
 
         A source gate arrives there, not here, so this is also where it is seen to be ready.
         """
         known, is_open = self._control.known()
         for name, entry in known.items():
-            if name in self._members and (entry["phase"] != "idle" or entry["admissions"]):
+            if name in self._members and (entry.phase != "idle" or entry.admissions):
                 self._members[name].ready.set()
         return known, is_open
 
-    def _notes(self) -> dict[str, Any]:
+    def _notes(self) -> Notes:
         runs = {name: run for run, name in list(self._events.named.items())}
         queries = {
             m.spec.name: note(m, self._quality.of(m.spec.name), runs.get(m.spec.name))
             for m in self._all()
         }
-        return {"app_name": self._app_name, "gate": self.gate_kind, "notes": queries}
+        return Notes(self._app_name, self.gate_kind, queries)
 
     def _all(self) -> list[Member]:
         """A copy: queries come and go on other threads."""
@@ -522,19 +523,19 @@ class Fleet:
 
     # -- events (on the agent's threads) --------------------------------------------------------
 
-    def _on_command(self, command: dict[str, Any]) -> None:
+    def _on_command(self, command: Command) -> None:
         """Stopping a query waits for its batch, and grants must not wait for that."""
         threading.Thread(target=self._obey, args=(command,), daemon=True).start()
 
-    def _obey(self, command: dict[str, Any]) -> None:
-        action, name = command.get("action"), str(command.get("query"))
+    def _obey(self, command: Command) -> None:
+        action, name = command.action, str(command.query)
         try:
             if action == "pause":
                 self.pause(name)
             elif action == "resume":
                 self.resume(name)
             elif action == "policy":
-                self.policy = str(command["policy"])
+                self.policy = str(command.policy)
                 self._control.keep_policy(self.policy)
             else:
                 self._quality.loop.enabled = action == "on"

@@ -1,17 +1,23 @@
 """Spark's progress events become metrics."""
 
 import json
-from datetime import datetime
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from slackwater.core.model import QueryMetrics
+from slackwater.ipc.progress import QueryProgress
+from slackwater.ipc.progress import instant_s as instant_s
 from slackwater.metrics import Batch, BatchObserver, Coming
 
-Progress = dict[str, Any]
+Progress = QueryProgress | dict[str, Any]  # as it travels, or as Spark reports it
+
+MOST_ROWS = 2**63  # an offset beyond that is no count
 
 
 class QueryObserver:
-    """Watches one query. Feed it every ``StreamingQueryProgress`` (its JSON, parsed)."""
+    """Watches one query. Feed it the progress of every trigger."""
 
     def __init__(self) -> None:
         self._batches = BatchObserver()
@@ -30,75 +36,81 @@ class QueryObserver:
         return self._batches.expect(coming) if coming is not None else self.metrics
 
 
-def coming_of(watermark_ms: int | None, of_inputs_ms: list[int] | None) -> Coming:
-    """As a gate tells it.
+def read_progress(progress: Progress) -> QueryProgress:
+    """Return the part of Spark's progress that is used here, as a type."""
+    if isinstance(progress, QueryProgress):
+        return progress
+    return msgspec.convert(progress, QueryProgress)
+
+
+def coming_of(watermark_ms: int | None, of_inputs_ms: Iterable[int]) -> Coming:
+    """Return the watermark that comes, as a gate tells it.
 
     >>> coming_of(1500, [1500, 2000])
     Coming(watermark_s=1.5, of_inputs_s=(1.5, 2.0))
     """
     watermark_s = None if watermark_ms is None else watermark_ms / 1000
-    return Coming(watermark_s, tuple([each / 1000 for each in of_inputs_ms or ()]))
+    return Coming(watermark_s, tuple([each / 1000 for each in of_inputs_ms]))
 
 
 def batch_of(progress: Progress) -> Batch:
-    """A progress event that ran a batch, in the words of all engines."""
+    """Return a progress event that ran a batch in the words of all engines."""
+    progress = read_progress(progress)
     start_s, duration_s = working_time(progress)
-    written = progress.get("sink", {}).get("numOutputRows", -1)
+    written = progress.sink.num_output_rows
+    operators = progress.state_operators
+    arrived = arrived_rows(progress)
     return Batch(
         start_s=start_s,
         duration_s=duration_s,
-        rows=int(progress["numInputRows"]),
+        rows=progress.num_input_rows,
         rows_written=written if written >= 0 else None,  # Spark says −1 when a sink does not count
-        max_event_s=_event_time_s(progress, "max"),
-        watermark_s=_event_time_s(progress, "watermark"),
+        max_event_s=_event_time_s(progress.event_time.max),
+        watermark_s=_event_time_s(progress.event_time.watermark),
         backlog_rows=backlog_rows(progress),
-        arrived_rows=_total(progress),
-        state_rows=_state_total(progress, "numRowsTotal"),
-        state_bytes=_state_total(progress, "memoryUsedBytes"),
+        arrived_rows=None if arrived is None else arrived.rows,
+        state_rows=sum(each.num_rows_total for each in operators) if operators else None,
+        state_bytes=sum(each.memory_used_bytes for each in operators) if operators else None,
     )
 
 
 def ran_a_batch(progress: Progress) -> bool:
-    """Spark also reports triggers that found nothing to do."""
+    """Tell whether a batch ran; Spark also reports triggers that found nothing to do."""
+    if isinstance(progress, QueryProgress):
+        return progress.ran_a_batch
     return "addBatch" in progress.get("durationMs", {})
 
 
-def instant_s(text: str) -> float:
-    """Seconds since the epoch of Spark's ISO timestamps.
-
-    >>> instant_s("1970-01-01T00:00:01.500Z")
-    1.5
-    """
-    return datetime.fromisoformat(text).timestamp()
-
-
 def working_time(progress: Progress) -> tuple[float, float]:
-    """When a batch began to work and how long it did, in seconds.
+    """Return when a batch began to work and how long it did, in seconds.
 
     Asking sources for their offsets is left out: a source gate waits for its grant there.
     """
-    durations = progress["durationMs"]
-    asking_s = durations.get("latestOffset", 0) / 1000
-    return instant_s(progress["timestamp"]) + asking_s, durations[
-        "triggerExecution"
-    ] / 1000 - asking_s
+    progress = read_progress(progress)
+    durations = progress.duration_ms
+    asking_s = (durations.latest_offset or 0) / 1000
+    trigger_s = (durations.trigger_execution or 0) / 1000
+    return instant_s(progress.timestamp) + asking_s, trigger_s - asking_s
 
 
 def batch_end_s(progress: Progress) -> float:
-    """When the batch's results were complete at the sink: the trigger's end less the commit log."""
-    durations = progress["durationMs"]
-    busy_ms = durations["triggerExecution"] - durations.get("commitOffsets", 0)
-    return instant_s(progress["timestamp"]) + float(busy_ms) / 1000
+    """Return when results were complete at the sink: the trigger's end less the commit log."""
+    progress = read_progress(progress)
+    durations = progress.duration_ms
+    busy_ms = (durations.trigger_execution or 0) - (durations.commit_offsets or 0)
+    return instant_s(progress.timestamp) + busy_ms / 1000
 
 
 def backlog_rows(progress: Progress) -> float | None:
-    """Rows that have arrived and were not read, over the sources that tell; ``None`` if none does.
+    """Return the rows that have arrived and were not read, over the sources that tell; else None.
 
-    >>> offsets = {"endOffset": {"n": 40}, "latestOffset": {"n": 55}}
-    >>> backlog_rows({"sources": [offsets]})
+    >>> from slackwater.ipc.progress import Durations, SourceOffsets
+    >>> def read(end, latest):
+    ...     sources = (SourceOffsets(end, latest),)
+    ...     return QueryProgress("1970-01-01T00:00:00Z", 0, Durations(), sources=sources)
+    >>> backlog_rows(read({"n": 40}, {"n": 55}))
     15.0
-    >>> kafka = {"endOffset": {"ads": {"0": 7, "1": 9}}, "latestOffset": {"ads": {"0": 10, "1": 9}}}
-    >>> backlog_rows({"sources": [kafka]})
+    >>> backlog_rows(read({"ads": {"0": 7, "1": 9}}, {"ads": {"0": 10, "1": 9}}))  # Kafka's
     3.0
     """
     known = [latest - end for latest, end in _positions(progress) if end is not None]
@@ -113,66 +125,68 @@ class Arrived(NamedTuple):
 
 
 def arrived_rows(progress: Progress) -> Arrived | None:
-    """Over the sources that tell.
+    """Return the rows that have arrived, over the sources that tell.
 
-    >>> arrived_rows({"sources": [{"latestOffset": {"n": 55, "t": 2_000_000}, "endOffset": None}]})
+    >>> from slackwater.ipc.progress import Durations, SourceOffsets
+    >>> sources = (SourceOffsets(None, {"n": 55, "t": 2_000_000}),)
+    >>> arrived_rows(QueryProgress("1970-01-01T00:00:00Z", 0, Durations(), sources=sources))
     Arrived(rows=55.0, at_s=2.0)
     """
     known = [latest for latest, _ in _positions(progress)]
     if not known:
         return None
-    offsets = [parsed_offset(source.get("latestOffset")) for source in progress.get("sources", [])]
-    times = [offset["t"] for offset in offsets if isinstance(offset, dict) and "t" in offset]
+    offsets = [parsed_offset(each.latest_offset) for each in read_progress(progress).sources]
+    found = [_number(offset.get("t")) for offset in offsets if isinstance(offset, dict)]
+    times = [time for time in found if time is not None]
     told = len(times) == len(known)
     return Arrived(sum(known), sum(times) / len(times) / 1e6 if told else None)
 
 
-def _total(progress: Progress) -> float | None:
-    arrived = arrived_rows(progress)
-    return None if arrived is None else arrived.rows
-
-
 def _positions(progress: Progress) -> list[tuple[float, float | None]]:
-    """Rows arrived and rows read of each source whose offsets count rows."""
+    """Return rows arrived and rows read of each source whose offsets count rows."""
     found = []
-    for source in progress.get("sources", []):
-        latest = _position(source.get("latestOffset"))
+    for source in read_progress(progress).sources:
+        latest = _position(source.latest_offset)
         if latest is not None:
-            found.append((latest, _position(source.get("endOffset"))))
+            found.append((latest, _position(source.end_offset)))
     return found
 
 
 def _position(offset: Any) -> float | None:
-    """Of an offset that is a number of rows: ours (``n``), or by topic and partition (Kafka's)."""
+    """Read an offset that counts rows: ours (``n``), or by topic and partition (Kafka's)."""
     offset = parsed_offset(offset)
     if not isinstance(offset, dict) or not offset:
         return None
     if "n" in offset:
-        return float(offset["n"])
+        return _number(offset["n"])
     if not all(isinstance(value, dict) for value in offset.values()):
         return None
     rows = [row for partitions in offset.values() for row in partitions.values()]
-    return float(sum(rows)) if all(isinstance(row, int) for row in rows) else None
+    return _number(sum(rows)) if all(isinstance(row, int) for row in rows) else None
+
+
+def _number(value: Any) -> float | None:
+    """Return a number that a float can hold; anything else is not known."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) <= MOST_ROWS else None
 
 
 def parsed_offset(offset: Any) -> Any:
-    """As progress has it: a text, or what it stands for."""
+    """Return an offset as it is meant: progress has it as a text, or as what it stands for."""
     if not isinstance(offset, str):
         return offset
     try:
         return json.loads(offset)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
-def _event_time_s(progress: Progress, key: str) -> float | None:
-    text = progress.get("eventTime", {}).get(key)
+def _event_time_s(text: str | None) -> float | None:
     if text is None:
         return None
-    value = instant_s(text)
+    try:
+        value = instant_s(text)
+    except ValueError:  # data may claim to be from any year
+        return None
     return value if value > 0 else None  # Spark's watermark starts at the epoch: not known yet
-
-
-def _state_total(progress: Progress, key: str) -> int | None:
-    operators = progress.get("stateOperators", [])
-    return sum(int(operator[key]) for operator in operators) if operators else None

@@ -35,7 +35,7 @@ class Guard:
         self._token = token
 
     def check(self, method: str, header: Callable[[str], str | None]) -> None:
-        """Raises :class:`Refused`.
+        """Raise :class:`Refused` where it may not.
 
         >>> guard = Guard(8461, b"secret")
         >>> guard.check("GET", {"Host": "127.0.0.1:8461"}.get)

@@ -9,30 +9,31 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from slackwater.common.subprocesses import child_environment, collect_seldom
 from slackwater.core.errors import SlackwaterError
-from slackwater.ipc import wire
+from slackwater.ipc.unix_socket import controller_sockets, runtime_dir, socket_path
 from slackwater.operations.dashboard.server import Dashboard, listen
+from slackwater.operations.dashboard.status import Status
 from slackwater.operations.dashboard.watch import Watch
 from slackwater.operations.middleware import control
 from slackwater.operations.workers.secret import VARIABLE, make_token, read_token
 
 
 def token_path() -> Path:
-    return wire.runtime_dir() / "dashboard.token"
+    return runtime_dir() / "dashboard.token"
 
 
 def sockets(fleets: Sequence[str]) -> list[Path]:
-    """Of the fleets with these names, or of all that run."""
+    """List the sockets of the fleets with these names, or of all that run."""
     if fleets:
-        return [wire.socket_path(name) for name in fleets]
-    return wire.sockets()
+        return [socket_path(name) for name in fleets]
+    return controller_sockets()
 
 
 def open_dashboard(fleets: Sequence[str], port: int) -> Dashboard:
-    """Listening; not yet serving."""
+    """Return a page that listens and does not serve yet."""
     make_token(token_path())
     watch = Watch(
         lambda: sockets(fleets),
@@ -42,20 +43,20 @@ def open_dashboard(fleets: Sequence[str], port: int) -> Dashboard:
     return listen(watch, port, read_token(token_path()))
 
 
-def look(sockets: list[Path]) -> dict[str, Any]:
-    """One look at these fleets, as ``/status`` has it."""
+def look(sockets: list[Path]) -> Status:
+    """Look at these fleets once, as ``/status`` has it."""
     watch = Watch(lambda: sockets, expected=True)
     try:
         found = watch.now().status
     finally:
         watch.close()
-    if all(fleet["state"] == "silent" for fleet in found["fleets"]):
+    if all(fleet.state == "silent" for fleet in found.fleets):
         raise SlackwaterError(f"no controller answers at {', '.join(map(str, sockets))}")
     return found
 
 
 def serve(fleets: Sequence[str], port: int, ready: Callable[[str], None]) -> None:
-    """Until a signal."""
+    """Serve the page until a signal."""
     dashboard = open_dashboard(fleets, port)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: threading.Thread(target=dashboard.shutdown).start())
@@ -69,7 +70,7 @@ def serve(fleets: Sequence[str], port: int, ready: Callable[[str], None]) -> Non
 
 
 def invitation(url: str, on_terminal: bool) -> str:
-    """Where to look; the token goes to a terminal only, not into a log."""
+    """Say where to look; the token goes to a terminal only, not into a log."""
     if on_terminal:
         return f"page: {url}#token={read_token(token_path()).decode()}"
     where = f"in {VARIABLE}" if VARIABLE in os.environ else f"in {token_path()}"
@@ -102,7 +103,7 @@ class DashboardProcess:
         return self._process.pid
 
     def close(self) -> None:
-        """Closing its standard input ends it."""
+        """End it by closing its standard input."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()

@@ -24,7 +24,7 @@ class Histogram:
         self._counts[bisect_left(BOUNDS_S, latency_s)] += 1
 
     def cumulative(self) -> list[tuple[str, int]]:
-        """Bounds as text, and how many are not above them."""
+        """Return bounds as text, and how many are not above them."""
         total, found = 0, []
         for bound, count in zip((*BOUNDS_S, "+Inf"), self._counts, strict=True):
             total += count

@@ -16,15 +16,20 @@ from prometheus_client.core import (
     Metric,
 )
 
+from slackwater.operations.dashboard.status import FleetStatus, QueryStatus, SilentFleet
 from slackwater.operations.dashboard.watch import Watch
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# Name, key in the status, what it is.
+# Name, field of the status, what it is.
 GAUGES = (
-    ("inputRowsPerSecond", "inputRowsPerSecond", "Rows per second that arrive."),
-    ("processedRowsPerSecond", "processedRowsPerSecond", "Rows per second while a batch runs."),
-    ("batchDuration", "batchDuration", "Milliseconds of the last micro-batch."),
+    ("inputRowsPerSecond", "input_rows_per_second", "Rows per second that arrive."),
+    (
+        "processedRowsPerSecond",
+        "processed_rows_per_second",
+        "Rows per second while a batch runs.",
+    ),
+    ("batchDuration", "batch_duration_ms", "Milliseconds of the last micro-batch."),
     ("watermark_gap_seconds", "watermark_gap_s", "Start of the last batch less its watermark."),
     ("lag_rows", "lag_rows", "Rows that have arrived and were not read."),
     ("lag_seconds", "lag_s", "How far the newest event that was read is behind now."),
@@ -56,7 +61,7 @@ class FleetMetrics:
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """As Prometheus scrapes it."""
+        """Return it as Prometheus scrapes it."""
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
@@ -64,23 +69,23 @@ class FleetMetrics:
 
     def collect(self) -> Iterator[Metric]:
         status = self._watch.now().status
-        yield from self._of_queries(_distinct(status["queries"]))
-        yield from _of_fleets(status["fleets"])
+        yield from self._of_queries(_distinct(status.queries))
+        yield from _of_fleets(status.fleets)
         yield self._latencies()
 
-    def _of_queries(self, queries: list[dict[str, Any]]) -> Iterator[Metric]:
+    def _of_queries(self, queries: list[QueryStatus]) -> Iterator[Metric]:
         for name, key, text in GAUGES:
-            yield _gauge(name, text, [(_labels(q), q[key]) for q in queries])
+            yield _gauge(name, text, [(_labels(q), getattr(q, key)) for q in queries])
         for name, key, text in COUNTERS:
-            yield _counter(name, text, [(_labels(q), q[key]) for q in queries])
+            yield _counter(name, text, [(_labels(q), getattr(q, key)) for q in queries])
         for name in ("minimum", "desired", "current", "delivered"):
-            found = [(_labels(q), q["accuracy"][name]) for q in queries if q["accuracy"]]
+            found = [(_labels(q), getattr(q.accuracy, name)) for q in queries if q.accuracy]
             yield _gauge(f"accuracy_{name}", f"Part of its input, {name}.", found)
         states = GaugeMetricFamily(
             "slackwater_query_state", "1 for the state that it is in.", labels=(*QUERY, "state")
         )
         for query in queries:
-            states.add_metric([*_labels(query), query["state"]], 1.0)
+            states.add_metric([*_labels(query), query.state], 1.0)
         yield states
 
     def _latencies(self) -> Metric:
@@ -94,32 +99,34 @@ class FleetMetrics:
         return found
 
 
-def _of_fleets(fleets: list[dict[str, Any]]) -> Iterator[Metric]:
-    up = [(_fleet_labels(fleet), float(fleet["state"] != "silent")) for fleet in fleets]
+def _of_fleets(fleets: Sequence[FleetStatus | SilentFleet]) -> Iterator[Metric]:
+    up = [(_fleet_labels(fleet), float(fleet.state != "silent")) for fleet in fleets]
     yield _gauge("controller_up", "Whether the controller answers.", up, FLEET)
-    known = [fleet for fleet in fleets if "policy" in fleet]
-    held = [(_fleet_labels(fleet), float(fleet["state"] == "holding")) for fleet in known]
+    known = [fleet for fleet in fleets if isinstance(fleet, FleetStatus)]
+    held = [(_fleet_labels(fleet), float(fleet.state == "holding")) for fleet in known]
     yield _gauge("holding", "Whether queries are held; else all gates are open.", held, FLEET)
     for name, key, text in FLEET_GAUGES:
-        yield _gauge(name, text, [(_fleet_labels(fleet), fleet[key]) for fleet in known], FLEET)
+        yield _gauge(
+            name, text, [(_fleet_labels(fleet), getattr(fleet, key)) for fleet in known], FLEET
+        )
     for kind in ("used", "limit"):
         found = [
-            (_fleet_labels(fleet), fleet["memory"][f"{kind}_bytes"])
+            (_fleet_labels(fleet), getattr(fleet.memory, f"{kind}_bytes"))
             for fleet in known
-            if fleet["memory"]
+            if fleet.memory
         ]
         yield _gauge(f"memory_{kind}_bytes", f"Memory of the engine: {kind}.", found, FLEET)
     for name, key, text in (
         ("controller_cpu_seconds", "cpu_s", "CPU time of the controller."),
         ("controller_cycles", "cycles", "Turns of its loop."),
     ):
-        values = [(_fleet_labels(fleet), fleet["controller"][key]) for fleet in known]
+        values = [(_fleet_labels(fleet), getattr(fleet.controller, key)) for fleet in known]
         yield _counter(name, text, values, FLEET)
     info = GaugeMetricFamily(
         "slackwater_info", "What runs; always 1.", labels=(*FLEET, "policy", "version")
     )
     for fleet in known:
-        info.add_metric([*_fleet_labels(fleet), fleet["policy"], version("slackwater")], 1.0)
+        info.add_metric([*_fleet_labels(fleet), fleet.policy, version("slackwater")], 1.0)
     yield info
 
 
@@ -141,19 +148,19 @@ def _filled(family: Any, values: Values) -> Metric:
     return family  # type: ignore[no-any-return]
 
 
-def _distinct(queries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A query that has moved may be known to two workers: the one that runs it counts."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+def _distinct(queries: Sequence[QueryStatus]) -> list[QueryStatus]:
+    """Leave one of each: of a query that two workers know, that of the one that runs it."""
+    found: dict[tuple[str, str], QueryStatus] = {}
     for query in queries:
         other = found.get(_labels(query))
-        if other is None or other["state"] in ENDED:
+        if other is None or other.state in ENDED:
             found[_labels(query)] = query
     return list(found.values())
 
 
-def _labels(query: dict[str, Any]) -> tuple[str, str]:
-    return query["name"], query["app_name"]
+def _labels(query: QueryStatus) -> tuple[str, str]:
+    return query.name, query.app_name
 
 
-def _fleet_labels(fleet: dict[str, Any]) -> tuple[str, str]:
-    return fleet["name"], fleet.get("app_name", fleet["name"])
+def _fleet_labels(fleet: FleetStatus | SilentFleet) -> tuple[str, str]:
+    return fleet.name, fleet.app_name

@@ -1,6 +1,5 @@
 """The HTTP server: a thread for each connection, on 127.0.0.1 alone."""
 
-import json
 import threading
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -8,18 +7,34 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+
 from slackwater import policies
 from slackwater.core.errors import UsageError
+from slackwater.ipc.framing import Decoder, ProtocolError, to_json
+from slackwater.ipc.questions import Control, Failure
 from slackwater.operations.dashboard.access import Guard, Refused
 from slackwater.operations.dashboard.metrics import CONTENT_TYPE, FleetMetrics
 from slackwater.operations.dashboard.page import Page
-from slackwater.operations.dashboard.watch import Watch, to_json
+from slackwater.operations.dashboard.watch import DecisionEntry, Watch
 
 HOST = "127.0.0.1"
 MOST_STREAMS = 32  # pages that are open at once
 MOST_BODY = 4096  # bytes of a command
 BEAT_S = 10.0  # a stream says something at least so often, so that the dead are noticed
 SLOW_S = 30.0  # who does not read or write for so long is let go
+
+
+class PageCommand(msgspec.Struct):
+    """What a page tells a controller."""
+
+    fleet: str = ""
+    action: str = ""
+    query: str | msgspec.UnsetType = msgspec.UNSET
+    policy: str | msgspec.UnsetType = msgspec.UNSET
+
+
+_commands: Decoder[PageCommand] = Decoder(PageCommand)
 
 
 class Dashboard(ThreadingHTTPServer):
@@ -47,11 +62,11 @@ class Dashboard(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that was closed is no news."""
+        """Say nothing: a page that was closed is no news."""
 
 
 def listen(watch: Watch, port: int, token: bytes, tries: int = 20) -> Dashboard:
-    """On that port or one of the next, as Spark's own page does."""
+    """Listen on that port or one of the next, as Spark's own page does."""
     for number in range(port, port + tries if port else 1):
         try:
             return Dashboard(watch, number, token)
@@ -82,7 +97,7 @@ class Handler(BaseHTTPRequestHandler):
     do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _unknown
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged."""
+        """Write no log of requests."""
 
     # -- looking --------------------------------------------------------------------------------
 
@@ -105,48 +120,47 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refused(HTTPStatus.NOT_FOUND, f"nothing is at {parts.path}")
 
     def _health(self) -> dict[str, str]:
-        fleets = self.server.watch.now().status["fleets"]
-        return {fleet["name"]: fleet["state"] for fleet in fleets}
+        return {fleet.name: fleet.state for fleet in self.server.watch.now().status.fleets}
 
-    def _decisions(self, asked: dict[str, list[str]]) -> list[dict[str, Any]]:
+    def _decisions(self, asked: dict[str, list[str]]) -> list[DecisionEntry]:
         self.server.watch.now()
         try:
             last = int(asked.get("last", ["20"])[0])
         except ValueError:
             raise Refused(HTTPStatus.BAD_REQUEST, "last is a number") from None
         query = asked.get("query", [None])[0]
-        found = [e for e in self.server.watch.log.since(0) if e["kind"] == "decision"]
-        wanted = [each for each in found if query in (None, each["query"])]
+        found = [e for e in self.server.watch.log.since(0) if isinstance(e, DecisionEntry)]
+        wanted = [each for each in found if query in (None, each.query)]
         return wanted[::-1][: max(0, last)]
 
     def _stream(self) -> None:
-        """Server-sent events until the page is closed."""
+        """Send events until the page is closed."""
         if not self.server.streams.acquire(blocking=False):
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         try:
             self._begin(HTTPStatus.OK, "text/event-stream", None)
             if self.command == "HEAD":
                 return
-            for text in self._events():
-                self.wfile.write(text.encode())
+            for event in self._events():
+                self.wfile.write(event)
                 self.wfile.flush()
         finally:
             self.server.streams.release()
 
-    def _events(self) -> Iterator[str]:
+    def _events(self) -> Iterator[bytes]:
         watch, told = self.server.watch, 0
         seen = watch.now().number - 1  # what was seen before anybody looked is old
-        yield "retry: 1000\n\n"
-        yield _event("hello", json.dumps({"policies": policies.names()}))
+        yield b"retry: 1000\n\n"
+        yield _event("hello", to_json({"policies": policies.names()}))
         while not watch.closed:
             picture = watch.after(seen, BEAT_S)
             if picture is None:
-                yield ": still here\n\n"
+                yield b": still here\n\n"
                 continue
             seen, before, told = picture.number, told, watch.log.last
             if told > before:
                 yield _event("happened", to_json(watch.log.since(before)))
-            yield _event("status", picture.text)
+            yield _event("status", picture.text.encode())
 
     # -- acting ---------------------------------------------------------------------------------
 
@@ -154,25 +168,20 @@ class Handler(BaseHTTPRequestHandler):
         if urlsplit(self.path).path != "/control":
             raise Refused(HTTPStatus.NOT_FOUND, "commands go to /control")
         command = self._command()
-        policy = command.get("policy")
-        if policy is not None and policy not in policies.names():
-            raise Refused(HTTPStatus.BAD_REQUEST, f"unknown policy {policy!r}")
-        details = {key: command[key] for key in ("query", "policy") if key in command}
-        fleet, action = str(command.get("fleet")), str(command.get("action"))
-        answer = self.server.watch.control(fleet, action, **details)
-        failed = isinstance(answer, dict) and "error" in answer
+        if command.policy and command.policy not in policies.names():
+            raise Refused(HTTPStatus.BAD_REQUEST, f"unknown policy {command.policy!r}")
+        asked = Control(action=command.action, query=command.query, policy=command.policy)
+        answer = self.server.watch.control(command.fleet, asked)
+        failed = isinstance(answer, Failure)
         self._send_json(answer, HTTPStatus.BAD_REQUEST if failed else HTTPStatus.OK)
 
-    def _command(self) -> dict[str, Any]:
+    def _command(self) -> PageCommand:
         try:
             size = int(self.headers.get("Content-Length", ""))
             if not 0 < size <= MOST_BODY:
                 raise ValueError
-            command = json.loads(self.rfile.read(size))
-            if not isinstance(command, dict):
-                raise ValueError
-            return command
-        except ValueError:
+            return _commands.decode(self.rfile.read(size))
+        except (ValueError, ProtocolError):
             self.close_connection = True
             raise Refused(HTTPStatus.BAD_REQUEST, "a command is a small JSON object") from None
 
@@ -190,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send_json({"error": str(refused)}, refused.status)
 
     def _send_json(self, value: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self._send(to_json(value).encode(), "application/json", status)
+        self._send(to_json(value), "application/json", status)
 
     def _send(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
         self._begin(status, kind, len(body))
@@ -212,5 +221,5 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def _event(kind: str, data: str) -> str:
-    return f"event: {kind}\ndata: {data}\n\n"
+def _event(kind: str, data: bytes) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), data)

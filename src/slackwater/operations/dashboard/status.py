@@ -2,115 +2,190 @@
 
 from typing import Any
 
-from slackwater.ipc.wire import Message
+from msgspec import UNSET, Struct, UnsetType, field
+
+from slackwater.core.model import Figures, Memory
+from slackwater.ipc.messages import Accuracy, Note
+from slackwater.ipc.questions import MetricsView, QueryView, Watched
 
 ADMITTED_S = 0.1  # so long after its grant Spark may still be planning: a batch shows no beginning
 
-_NO_METRICS: Message = {}
+
+class ControllerStatus(Struct, frozen=True):
+    """What a controller costs."""
+
+    since_s: float
+    cpu_s: float
+    cycles: int
 
 
-def fleet_status(name: str, answer: Message) -> dict[str, Any]:
-    """A fleet that answers."""
-    state = "dry-run" if answer["dry_run"] else "open" if answer["open"] else "holding"
-    return {
-        "name": name,
-        "state": state,
-        "app_name": answer.get("app_name") or name,
-        "policy": answer["policy"],
-        "gate": answer.get("gate"),
-        "slots": answer["slots"],
-        "running": sum(query["phase"] == "running" for query in answer["queries"]),
-        "memory": answer["memory"],
-        "controller": {
-            "since_s": answer["epoch"],
-            "cpu_s": answer["cpu_s"],
-            "cycles": answer["cycles"],
-        },
-    }
+class FleetStatus(Struct, frozen=True):
+    """A fleet that answers, or did."""
+
+    name: str
+    state: str  # dry-run, open, holding, silent
+    app_name: str
+    policy: str
+    gate: str | None
+    slots: int
+    running: int
+    memory: Memory | None
+    controller: ControllerStatus
+    error: str | UnsetType | None = UNSET  # why it is silent
 
 
-def query_statuses(fleet: str, answer: Message) -> list[dict[str, Any]]:
-    """Its queries; those that have ended or not begun are known by the fleet's notes alone."""
-    notes = answer.get("notes", {})
-    seen = {query["name"]: query for query in answer["queries"]}
-    names = [*seen, *(name for name in notes if name not in seen)]
-    return [_query(fleet, name, seen.get(name), notes.get(name, {}), answer) for name in names]
+class SilentFleet(Struct, frozen=True):
+    """A fleet that has not answered yet."""
+
+    name: str
+    error: str | None
+    state: str = "silent"
+
+    @property
+    def app_name(self) -> str:
+        """Its name, until it says another."""
+        return self.name
 
 
-def _query(
-    fleet: str, name: str, seen: Message | None, note: Message, answer: Message
-) -> dict[str, Any]:
-    now_s, outlook = answer["now_s"], answer["outlook"].get(name, {})
-    seen = seen or {}
-    accuracy = note.get("accuracy")
-    delivered = accuracy["delivered"] if accuracy else None
-    return {
-        "name": name,
-        "runId": note.get("run_id"),
-        "fleet": fleet,
-        "worker": fleet.partition(".")[2] or None,  # as `slackwater fleet` names its workers
-        "app_name": answer.get("app_name") or fleet,
-        "state": note.get("state") or state(seen, answer["open"], now_s),
-        "stage": outlook.get("stage"),
-        "since_s": seen.get("since_s"),
-        "waited_s": now_s - seen["since_s"] if seen.get("phase") == "waiting" else 0.0,
-        "priority": seen.get("priority"),
-        "max_wait_s": seen.get("max_wait_s"),
-        "target_s": seen.get("target_s"),
-        "gate": note.get("gate"),
-        "admissions": seen.get("admissions", 0),
-        "restarts": note.get("restarts", 0),
-        "error": note.get("error"),
-        "slack_s": outlook.get("slack_s"),
-        "window_end_s": outlook.get("window_end_s"),
-        "sweep_s": outlook.get("arrival_s"),
-        "sweep_low_s": outlook.get("arrival_low_s"),
-        "sweep_high_s": outlook.get("arrival_high_s"),
-        "cost_s": outlook.get("cost_s"),
-        **_figures(seen.get("metrics", _NO_METRICS), now_s),
-        "accuracy": accuracy,
-        "shed_rate": None if delivered is None else 1.0 - delivered,
-    }
+class QueryStatus(Struct, frozen=True):
+    """A query, under Spark's own names where it has one."""
+
+    name: str
+    run_id: str | None = field(name="runId")
+    fleet: str
+    worker: str | None
+    app_name: str
+    state: str
+    stage: str | None
+    since_s: float | None
+    waited_s: float
+    priority: float | None
+    max_wait_s: float | None
+    target_s: float | None
+    gate: str | None
+    admissions: int
+    restarts: int
+    error: str | None
+    slack_s: float | None
+    window_end_s: float | None
+    sweep_s: float | None
+    sweep_low_s: float | None
+    sweep_high_s: float | None
+    cost_s: float | None
+    batches: int
+    rows: int
+    input_rows_per_second: float | None = field(name="inputRowsPerSecond")
+    processed_rows_per_second: float | None = field(name="processedRowsPerSecond")
+    batch_duration_ms: float | None = field(name="batchDuration")
+    watermark_gap_s: float | None
+    lag_rows: float | None
+    lag_s: float | None
+    state_rows: int | None
+    state_bytes: int | None
+    accuracy: Accuracy | None
+    shed_rate: float | None
+    latencies_s: tuple[float, ...] = ()
 
 
-def _figures(metrics: Message, now_s: float) -> dict[str, Any]:
-    """Under Spark's own names where it has one."""
-    newest_s: Any = metrics.get("max_event_s")
-    watermark_s: Any = metrics.get("watermark_s")
-    start_s: Any = metrics.get("batch_start_s")
-    batch_s: Any = metrics.get("batch_s")
-    return {
-        "batches": metrics.get("batches", 0),
-        "rows": metrics.get("rows", 0),
-        "inputRowsPerSecond": metrics.get("arrival_rate"),
-        "processedRowsPerSecond": metrics.get("service_rate"),
-        "batchDuration": None if batch_s is None else batch_s * 1000,
-        "watermark_gap_s": None if None in (start_s, watermark_s) else start_s - watermark_s,
-        "lag_rows": metrics.get("backlog_rows"),
-        "lag_s": None if newest_s is None else max(0.0, now_s - newest_s),
-        "state_rows": metrics.get("state_rows"),
-        "state_bytes": metrics.get("state_bytes"),
-    }
+class Status(Struct, frozen=True):
+    """Everything that is watched, at a moment."""
+
+    at_s: float
+    fleets: tuple[FleetStatus | SilentFleet, ...] = ()
+    queries: tuple[QueryStatus, ...] = ()
+    middlewares: tuple[dict[str, Any], ...] = ()
 
 
-def state(seen: Message, is_open: bool, now_s: float) -> str:
-    """In one word.
+def fleet_status(name: str, answer: Watched) -> FleetStatus:
+    """Show a fleet that answers."""
+    return FleetStatus(
+        name=name,
+        state="dry-run" if answer.dry_run else "open" if answer.open else "holding",
+        app_name=answer.app_name or name,
+        policy=answer.policy,
+        gate=answer.gate,
+        slots=answer.slots,
+        running=sum(query.phase == "running" for query in answer.queries),
+        memory=answer.memory,
+        controller=ControllerStatus(answer.epoch, answer.cpu_s, answer.cycles),
+    )
 
-    >>> state({"phase": "waiting"}, False, 0.0)
+
+def query_statuses(fleet: str, answer: Watched) -> list[QueryStatus]:
+    """Show its queries; the fleet's notes alone know those that have ended or not begun."""
+    seen = {query.name: query for query in answer.queries}
+    names = [*seen, *(name for name in answer.notes if name not in seen)]
+    return [_query(fleet, name, seen.get(name), answer) for name in names]
+
+
+def _query(fleet: str, name: str, seen: QueryView | None, answer: Watched) -> QueryStatus:
+    now_s, note = answer.now_s, answer.notes.get(name, Note())
+    outlook = answer.outlook.get(name)
+    figures = outlook or Figures("")
+    metrics = seen.metrics if seen else MetricsView()
+    delivered = note.accuracy.delivered if note.accuracy else None
+    held = seen is not None and seen.phase == "waiting"
+    return QueryStatus(
+        name=name,
+        run_id=note.run_id,
+        fleet=fleet,
+        worker=fleet.partition(".")[2] or None,  # as `slackwater fleet` names its workers
+        app_name=answer.app_name or fleet,
+        state=note.state or state(seen, answer.open, now_s),
+        stage=outlook.stage if outlook else None,
+        since_s=seen.since_s if seen else None,
+        waited_s=now_s - seen.since_s if seen and held else 0.0,
+        priority=seen.priority if seen else None,
+        max_wait_s=seen.max_wait_s if seen else None,
+        target_s=seen.target_s if seen else None,
+        gate=note.gate,
+        admissions=seen.admissions if seen else 0,
+        restarts=note.restarts,
+        error=note.error,
+        slack_s=figures.slack_s,
+        window_end_s=figures.window_end_s,
+        sweep_s=figures.arrival_s,
+        sweep_low_s=figures.arrival_low_s,
+        sweep_high_s=figures.arrival_high_s,
+        cost_s=figures.cost_s,
+        batches=metrics.batches,
+        rows=metrics.rows,
+        input_rows_per_second=metrics.arrival_rate,
+        processed_rows_per_second=metrics.service_rate,
+        batch_duration_ms=None if metrics.batch_s is None else metrics.batch_s * 1000,
+        watermark_gap_s=_difference(metrics.batch_start_s, metrics.watermark_s),
+        lag_rows=metrics.backlog_rows,
+        lag_s=None if metrics.max_event_s is None else max(0.0, now_s - metrics.max_event_s),
+        state_rows=metrics.state_rows,
+        state_bytes=metrics.state_bytes,
+        accuracy=note.accuracy,
+        shed_rate=_difference(1.0, delivered),
+    )
+
+
+def _difference(whole: float | None, part: float | None) -> float | None:
+    return None if whole is None or part is None else whole - part
+
+
+def state(seen: QueryView | None, is_open: bool, now_s: float) -> str:
+    """Tell a query's state in one word.
+
+    >>> def query(phase, since_s=0.0, stage=""):
+    ...     return QueryView("q", 1.0, 9.0, None, phase, since_s, None, 0, stage, MetricsView())
+    >>> state(query("waiting"), False, 0.0)
     'held'
-    >>> running = {"phase": "running", "since_s": 10.0, "stage": "emit"}
+    >>> running = query("running", 10.0, "emit")
     >>> state(running, False, 10.05), state(running, False, 10.5)
     ('admitted', 'emitting')
-    >>> state({"phase": "idle"}, True, 0.0)
+    >>> state(query("idle"), True, 0.0)
     'free'
     """
-    phase = seen.get("phase", "idle")
     if is_open:
         return "free"  # nobody holds it, and so nobody knows when its batches begin
-    if phase == "waiting":
+    if seen is None or seen.phase == "idle":
+        return "idle"
+    if seen.phase == "waiting":
         return "held"
-    if phase == "running":
-        if now_s - seen["since_s"] < ADMITTED_S:
-            return "admitted"
-        return "emitting" if seen["stage"] == "emit" else "running"
-    return "idle"
+    if now_s - seen.since_s < ADMITTED_S:
+        return "admitted"
+    return "emitting" if seen.stage == "emit" else "running"

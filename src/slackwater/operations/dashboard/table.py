@@ -1,41 +1,39 @@
 """The status of running fleets as a table for terminals."""
 
-from typing import Any
-
 from rich.table import Table
 
 from slackwater.engines.spark.queries.status import SHOWN
+from slackwater.operations.dashboard.status import FleetStatus, QueryStatus
 
 
-def status_table(fleet: dict[str, Any], queries: list[dict[str, Any]]) -> Table:
-    """One fleet, as ``/status`` has it."""
+def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
+    """Show one fleet, as ``/status`` has it."""
     table = Table(
-        title=f"fleet {fleet['name']}: {fleet['state']}, policy {fleet['policy']}, "
-        f"{fleet['running']} of {fleet['slots']} slots",
+        title=f"fleet {fleet.name}: {fleet.state}, policy {fleet.policy}, "
+        f"{fleet.running} of {fleet.slots} slots",
         title_justify="left",
     )
     table.add_column("query", overflow="fold")
     table.add_column("state")
     for name in ("priority", "slack s", "latency s", "target s", "lag rows", "lag s", "rows/s"):
         table.add_column(name, justify="right")
-    shown = SHOWN if any(query["accuracy"] for query in queries) else ()
+    shown = SHOWN if any(query.accuracy for query in queries) else ()
     for name in shown:
         table.add_column(name, justify="right")
     table.add_column("error", overflow="fold")
     for query in queries:
-        accuracy = query["accuracy"] or {}
         table.add_row(
-            query["name"],
-            query["state"],
-            _text(query["priority"], "g"),
-            _text(query["slack_s"], "+.2f"),
-            _text(query["latencies_s"][-1] if query["latencies_s"] else None, ".2f"),
-            _text(query["target_s"], "g"),
-            _text(query["lag_rows"], ".0f"),
-            _text(query["lag_s"], ".1f"),
-            _text(query["inputRowsPerSecond"], ".0f"),
-            *(_text(accuracy.get(name), ".0%") for name in shown),
-            query["error"] or "",
+            query.name,
+            query.state,
+            _text(query.priority, "g"),
+            _text(query.slack_s, "+.2f"),
+            _text(query.latencies_s[-1] if query.latencies_s else None, ".2f"),
+            _text(query.target_s, "g"),
+            _text(query.lag_rows, ".0f"),
+            _text(query.lag_s, ".1f"),
+            _text(query.input_rows_per_second, ".0f"),
+            *(_text(getattr(query.accuracy, name, None), ".0%") for name in shown),
+            query.error or "",
         )
     return table
 

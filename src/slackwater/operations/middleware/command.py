@@ -12,7 +12,8 @@ from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import find_groups
 from slackwater.enforce.journal import Journal
 from slackwater.enforce.settings import describe
-from slackwater.ipc import wire
+from slackwater.ipc import client
+from slackwater.ipc.questions import Ask, AskStatus, Question, Switch
 from slackwater.operations.middleware.control import Control, folder
 from slackwater.operations.middleware.file import MiddlewareFile
 from slackwater.operations.middleware.loop import Middleware
@@ -88,7 +89,7 @@ def restore(name: str | None, say: Say) -> int:
 
 def only_one() -> str:
     """Return the name of the middleware that runs."""
-    names = [path.stem for path in sorted(folder().glob("*.sock")) if wire.answers(path)]
+    names = [path.stem for path in sorted(folder().glob("*.sock")) if client.answers(path)]
     if not names:
         raise UsageError("no middleware is running")
     if len(names) > 1:
@@ -96,18 +97,15 @@ def only_one() -> str:
     return names[0]
 
 
-def ask(name: str, what: str, **details: Any) -> Any:
-    """Put a question to a running middleware."""
+def ask(name: str, question: AskStatus | Switch) -> dict[str, Any]:
+    """Put a question to a running middleware; return its status."""
     path = folder() / f"{name}.sock"
     if not path.exists():
         raise UsageError(f"no middleware named {name!r} is running")
-    answer = wire.ask(path, what, **details)
-    if isinstance(answer, dict) and "error" in answer:
-        raise UsageError(answer["error"])
-    return answer
+    return client.ask(path, question, dict[str, Any])
 
 
-def _answer(middleware: Middleware, message: wire.Message) -> Any:
-    if message.get("what") == "switch":
-        middleware.switch(str(message.get("policy")), message.get("on"))
+def _answer(middleware: Middleware, question: Question | Ask) -> dict[str, Any]:
+    if isinstance(question, Switch):
+        middleware.switch(question.policy, question.on)
     return middleware.status()

@@ -1,21 +1,46 @@
 """Keeps the decisions and metrics of a running fleet as lines of JSON."""
 
-import json
 import os
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import BinaryIO
 
+from msgspec import Struct
+
+from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.ipc import wire
+from slackwater.ipc.client import ask
+from slackwater.ipc.framing import encode
+from slackwater.ipc.messages import copy_fields
+from slackwater.ipc.questions import (
+    AskStatus,
+    BatchEvent,
+    DecisionEvent,
+    Event,
+    QueryEntry,
+    Status,
+    Watched,
+)
 from slackwater.operations.dashboard.watch import Fleet
 
 PERIOD_S = 0.5
 STATUS_EVERY_S = 5.0  # between two lines with all that is known of the queries
 
 Say = Callable[[str], None]
+
+
+class RecordedStatus(Struct, frozen=True, tag_field="kind", tag="status"):
+    """All that was known of a fleet at a moment."""
+
+    at_s: float
+    app_name: str | None
+    policy: str
+    slots: int
+    open: bool
+    cpu_s: float
+    cores: int | None
+    queries: tuple[QueryEntry, ...]
 
 
 def record(
@@ -31,22 +56,22 @@ def record(
         raise UsageError(f"no fleet answers: {fleet.error}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("x")
+        file = path.open("xb")
     except FileExistsError:
         raise UsageError(f"{path} is there already; name another file") from None
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    from_s = first["now_s"]
-    until_s = time.monotonic() + (seconds if seconds is not None else float("inf"))
-    next_status_s = 0.0
+    from_s = first.now_s
+    clock = RealClock()
+    end, next_status = Deadline(seconds, clock), Deadline(0.0, clock)
     with file:
         while not fleet.forgotten:
-            if time.monotonic() >= next_status_s:
+            if next_status.passed:
                 counted.update(_write(file, _status(fleet)))
-                next_status_s = time.monotonic() + STATUS_EVERY_S
-            if stop() or time.monotonic() >= until_s:
+                next_status = Deadline(STATUS_EVERY_S, clock)
+            if stop() or end.passed:
                 break
-            time.sleep(PERIOD_S)
+            clock.sleep(PERIOD_S)
             news = fleet.ask()
             if news is not None:
                 counted.update(_write(file, _happened(news, from_s)))
@@ -55,45 +80,44 @@ def record(
     return counted
 
 
-def _status(fleet: Fleet) -> list[dict[str, Any]]:
-    """All that is known of the queries, and what the last news said of their fleet."""
-    assert fleet.answer is not None, "a fleet that never answered is not recorded"
+def _status(fleet: Fleet) -> list[RecordedStatus]:
+    """Return all that is known of the queries, and what the last news said of their fleet."""
+    news = fleet.answer
+    assert news is not None, "a fleet that never answered is not recorded"
     try:
-        status = wire.ask(fleet.path, "status")
+        status = ask(fleet.path, AskStatus(), Status)
     except SlackwaterError:
         return []
-    kept = {key: fleet.answer.get(key) for key in ("app_name", "policy", "slots", "open", "cpu_s")}
     return [
-        {
-            "kind": "status",
-            "at_s": status["now_s"],
-            **kept,
-            "cores": os.cpu_count(),
-            "queries": status["queries"],
-        }
+        RecordedStatus(
+            at_s=status.now_s,
+            app_name=news.app_name,
+            policy=news.policy,
+            slots=news.slots,
+            open=news.open,
+            cpu_s=news.cpu_s,
+            cores=os.cpu_count(),
+            queries=status.queries,
+        )
     ]
 
 
-def _happened(news: wire.Message, from_s: float) -> list[dict[str, Any]]:
-    """In the order in which it happened; nothing from before the recording."""
-    found = [{"kind": "decision", **decision} for decision in news["decisions"]] + news["events"]
-    times = {id(entry): _at_s(entry) for entry in found}
-    fresh = [entry for entry in found if times[id(entry)] >= from_s]
-    return sorted(fresh, key=lambda entry: times[id(entry)])
+def _happened(news: Watched, from_s: float) -> list[DecisionEvent | Event]:
+    """Return what happened in that order; nothing from before the recording."""
+    decisions = (copy_fields(decision, DecisionEvent) for decision in news.decisions)
+    found: list[DecisionEvent | Event] = [*decisions, *news.events]
+    return sorted((entry for entry in found if _at_s(entry) >= from_s), key=_at_s)
 
 
-def _at_s(entry: dict[str, Any]) -> float:
-    match entry["kind"]:
-        case "decision":
-            return float(entry["at_s"])
-        case "batch":
-            return float(entry["end_s"])
-        case _:
-            return float(entry["end_s"]) + float(entry["latency_s"])
+def _at_s(entry: DecisionEvent | Event) -> float:
+    if isinstance(entry, DecisionEvent):
+        return entry.at_s
+    return entry.end_s if isinstance(entry, BatchEvent) else entry.end_s + entry.latency_s
 
 
-def _write(file: TextIO, entries: list[dict[str, Any]]) -> list[str]:
+def _write(file: BinaryIO, entries: Sequence[RecordedStatus | DecisionEvent | Event]) -> list[str]:
+    """Write lines; return their kinds."""
     for entry in entries:
-        file.write(json.dumps(entry, separators=(",", ":")) + "\n")
+        file.write(encode(entry))
     file.flush()
-    return [entry["kind"] for entry in entries]
+    return [str(entry.__struct_config__.tag) for entry in entries]

@@ -23,7 +23,7 @@ Show = Callable[[str], None]
 
 
 def replay(story: Story, policies: Sequence[str], show: Show) -> BenchResult:
-    """What would have come of it: in the shape that ``bench --json`` has, for its report.
+    """Tell what would have come of it, in the shape that ``bench --json`` has, for its report.
 
     Each query has its own windows, rate, watermark and costs of a batch, as they were seen. Batches
     that were seen took longer because others ran beside them; how much of that is work is found by
@@ -104,13 +104,13 @@ def _predict(story: Story, queries: dict[str, QueryStory], policy: str, work: fl
 
 
 def _warmup_s(queries: dict[str, QueryStory]) -> float:
-    """Until every query has had a window."""
+    """Return how long it takes until every query has had a window."""
     windows = [window for each in queries.values() for window in each.spec.deadlines.closing]
     return max([WARMUP_S, *(window.size_s + WARMUP_S / 2 for window in windows)])
 
 
 def _work(story: Story, queries: dict[str, QueryStory]) -> float:
-    """The part of a batch's duration that is its own work."""
+    """Find the part of a batch's duration that is its own work."""
     seen_s = story.mean_batch_s
     low, high = 0.1, 1.5
     assert seen_s is not None

@@ -6,15 +6,47 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
 from slackwater.core.errors import UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.engines.simulator.query import BatchCosts
-from slackwater.engines.spark.control.driver import read_spec
+from slackwater.ipc.messages import SpecFields
+from slackwater.ipc.questions import DecisionEvent, ResultEvent
 
 WAITING = 0.2  # part of a batch that is waiting for disks and the slowest task, not work
 LEAST_BATCHES = 3  # to tell what a row costs
+
+
+class RecordedQuery(Struct, frozen=True):
+    """What is read of a query's status."""
+
+    spec: SpecFields
+
+
+class StatusLine(Struct, frozen=True, tag_field="kind", tag="status"):
+    """What is read of a fleet's status."""
+
+    at_s: float
+    policy: str
+    slots: int
+    cores: int
+    queries: tuple[RecordedQuery, ...]
+    app_name: str | None = None
+
+
+class BatchLine(Struct, frozen=True, tag_field="kind", tag="batch"):
+    """What is read of a batch."""
+
+    query: str
+    start_s: float
+    end_s: float
+    rows: int
+
+
+Line = StatusLine | BatchLine | ResultEvent | DecisionEvent
 
 
 @dataclass
@@ -59,7 +91,7 @@ class Story:
     from_s: float
     until_s: float
     queries: dict[str, QueryStory]
-    decisions: list[dict[str, Any]]
+    decisions: list[DecisionEvent]
 
     @property
     def seconds(self) -> float:
@@ -75,40 +107,41 @@ class Story:
 def load(path: Path) -> Story:
     """Read what ``slackwater record`` wrote."""
     try:
-        entries = [json.loads(line) for line in path.read_text().splitlines()]
-        statuses = [entry for entry in entries if entry["kind"] == "status"]
-        return _story(statuses, entries)
+        # Not by msgspec: recordings may hold infinity as Python writes it.
+        found: list[Any] = [json.loads(line) for line in path.read_text().splitlines()]
+        return _story(msgspec.convert(found, list[Line]))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, IndexError, msgspec.ValidationError):
         raise UsageError(f"{path} is not a recording of slackwater record") from None
 
 
-def _story(statuses: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]]) -> Story:
+def _story(lines: Sequence[Line]) -> Story:
+    statuses = [line for line in lines if isinstance(line, StatusLine)]
     first, last = statuses[0], statuses[-1]
     queries: dict[str, QueryStory] = {}
     for status in statuses:
-        for seen in status["queries"]:
-            spec = read_spec({"query": seen["spec"]["name"], **seen["spec"]})
+        for seen in status.queries:
+            spec = seen.spec.spec()
             queries.setdefault(spec.name, QueryStory(spec)).spec = spec
-    for entry in entries:
-        mine = queries.get(entry.get("query", ""))
+    for line in lines:
+        mine = None if isinstance(line, StatusLine) else queries.get(line.query)
         if mine is None:
             continue
-        if entry["kind"] == "batch":
-            mine.batches.append((entry["rows"], entry["end_s"] - entry["start_s"]))
-            mine.rows += entry["rows"]
-        elif entry["kind"] == "result":
-            mine.latencies_s.append(entry["latency_s"])
+        if isinstance(line, BatchLine):
+            mine.batches.append((line.rows, line.end_s - line.start_s))
+            mine.rows += line.rows
+        elif isinstance(line, ResultEvent):
+            mine.latencies_s.append(line.latency_s)
     return Story(
-        app_name=first.get("app_name") or "fleet",
-        policy=last["policy"],
-        slots=last["slots"],
-        cores=last["cores"],
-        from_s=first["at_s"],
-        until_s=last["at_s"],
+        app_name=first.app_name or "fleet",
+        policy=last.policy,
+        slots=last.slots,
+        cores=last.cores,
+        from_s=first.at_s,
+        until_s=last.at_s,
         queries=queries,
-        decisions=[entry for entry in entries if entry["kind"] == "decision"],
+        decisions=[line for line in lines if isinstance(line, DecisionEvent)],
     )
 
 

@@ -8,7 +8,7 @@ from slackwater.statistics.intervals import summary
 
 
 def replay_table(result: dict[str, Any]) -> Table:
-    """The recorded run first, then what the model says."""
+    """Show the recorded run first, then what the model says."""
     settings = result["settings"]
     table = Table(
         title=f"{result['workload']}: {result['queries']} queries, {settings['seconds']:g} s, "

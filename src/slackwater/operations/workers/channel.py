@@ -14,21 +14,17 @@ import secrets
 import socket
 import struct
 import threading
-import time
+from collections import deque
 from typing import Any
 
-from slackwater.core.errors import SlackwaterError
-from slackwater.ipc.wire import MAX_LINE
+from slackwater.core.clock import Deadline
+from slackwater.ipc.framing import LineBuffer, ProtocolError
 
 Message = dict[str, Any]
 
 HANDSHAKE_S = 5.0
 SEND_S = 5  # after which the other side counts as gone
 _NONCE = 32  # characters
-
-
-class ChannelError(SlackwaterError):
-    """The other side is not of this fleet, or what came is not what was sent."""
 
 
 class Channel:
@@ -41,11 +37,12 @@ class Channel:
         self._mine, self._theirs = (b"s", b"c") if server else (b"c", b"s")
         self._sent = 0
         self._received = 0
-        self._rest = b""
+        self._buffer = LineBuffer()
+        self._lines: deque[bytes] = deque()  # that have come and were not asked for
         self._sending = threading.Lock()
 
     def send(self, message: Message) -> None:
-        """Raises OSError when the other side has gone."""
+        """Send a message; raise OSError when the other side has gone."""
         text = json.dumps(message, separators=(",", ":")).encode()
         with self._sending:
             code = _code(self._key, self._mine, self._sent, text)
@@ -57,19 +54,16 @@ class Channel:
                 raise
 
     def receive(self) -> Message | None:
-        """The next message; None when the other side has closed."""
-        while b"\n" not in self._rest:
+        """Return the next message; None when the other side has closed."""
+        while not self._lines:
             data = self.connection.recv(1 << 16)
             if not data:
                 return None
-            self._rest += data
-            if len(self._rest) > MAX_LINE:
-                raise ChannelError(f"a message of more than {MAX_LINE} bytes")
-        line, self._rest = self._rest.split(b"\n", 1)
-        code, _, text = line.partition(b" ")
+            self._lines += self._buffer.feed(data)
+        code, _, text = self._lines.popleft().partition(b" ")
         expected = _code(self._key, self._theirs, self._received, text)
         if not hmac.compare_digest(code, expected):
-            raise ChannelError(f"a message that {self.peer} did not send so")
+            raise ProtocolError(f"a message that {self.peer} did not send so")
         self._received += 1
         return _parsed(text)
 
@@ -80,41 +74,41 @@ class Channel:
 
 
 def accept(connection: socket.socket, token: bytes) -> Channel:
-    """The supervisor's side: let a worker in that knows the token."""
-    until_s = _begin(connection)
+    """Let a worker in that knows the token: the supervisor's side."""
+    end = _begin(connection)
     nonce = secrets.token_hex(_NONCE // 2)
     _write(connection, {"nonce": nonce})
-    answer = _read(connection, until_s)
+    answer = _read(connection, end)
     theirs, name, proof = (_text(answer, key) for key in ("nonce", "name", "proof"))
     if not hmac.compare_digest(proof, _proof(token, "worker", nonce, theirs, name)):
-        raise ChannelError("somebody without the token wanted to join")
+        raise ProtocolError("somebody without the token wanted to join")
     _write(connection, {"proof": _proof(token, "supervisor", nonce, theirs, name)})
     _end_handshake(connection)
     return Channel(connection, _key(token, nonce, theirs, name), name, server=True)
 
 
 def join(connection: socket.socket, token: bytes, name: str) -> Channel:
-    """A worker's side: join a supervisor that knows the token as well."""
-    until_s = _begin(connection)
-    theirs = _text(_read(connection, until_s), "nonce")
+    """Join a supervisor that knows the token as well: a worker's side."""
+    end = _begin(connection)
+    theirs = _text(_read(connection, end), "nonce")
     nonce = secrets.token_hex(_NONCE // 2)
     proof = _proof(token, "worker", theirs, nonce, name)
     _write(connection, {"nonce": nonce, "name": name, "proof": proof})
-    answer = _text(_read(connection, until_s), "proof")
+    answer = _text(_read(connection, end), "proof")
     if not hmac.compare_digest(answer, _proof(token, "supervisor", theirs, nonce, name)):
-        raise ChannelError("the supervisor does not know the token")
+        raise ProtocolError("the supervisor does not know the token")
     _end_handshake(connection)
     return Channel(connection, _key(token, theirs, nonce, name), "supervisor", server=False)
 
 
-def _begin(connection: socket.socket) -> float:
-    """Until when a handshake must be over."""
+def _begin(connection: socket.socket) -> Deadline:
+    """Return when a handshake must be over."""
     connection.settimeout(HANDSHAKE_S)
-    return time.monotonic() + HANDSHAKE_S
+    return Deadline(HANDSHAKE_S)
 
 
 def _end_handshake(connection: socket.socket) -> None:
-    """From now on a message may be long in coming; but one that nobody takes must hold nobody."""
+    """Let messages be long in coming from now on; but one that nobody takes must hold nobody."""
     connection.settimeout(None)
     limit = struct.pack("@ll", SEND_S, 0)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
@@ -137,13 +131,13 @@ def _write(connection: socket.socket, message: Message) -> None:
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _read(connection: socket.socket, until_s: float) -> Message:
-    """One line of a handshake; byte by byte, so that nothing of what follows is taken."""
+def _read(connection: socket.socket, end: Deadline) -> Message:
+    """Read one line of a handshake, byte by byte, so that nothing of what follows is taken."""
     line = b""
     while not line.endswith(b"\n"):
         data = connection.recv(1)
-        if not data or len(line) > 1000 or time.monotonic() > until_s:
-            raise ChannelError("the other side does not speak this protocol")
+        if not data or len(line) > 1000 or end.passed:
+            raise ProtocolError("the other side does not speak this protocol")
         line += data
     return _parsed(line)
 
@@ -154,12 +148,12 @@ def _parsed(text: bytes) -> Message:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ChannelError(f"not a message: {text[:60]!r}")
+        raise ProtocolError(f"not a message: {text[:60]!r}")
     return found
 
 
 def _text(message: Message, key: str) -> str:
     value = message.get(key)
     if not isinstance(value, str) or not 0 < len(value) <= 200 or not value.isascii():
-        raise ChannelError("the other side does not speak this protocol")
+        raise ProtocolError("the other side does not speak this protocol")
     return value

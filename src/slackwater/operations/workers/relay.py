@@ -18,7 +18,7 @@ class Relayed(NamedTuple):
 def relayed(
     queries: Mapping[str, Placed], reported: Mapping[str, QueryReport]
 ) -> Iterator[Relayed]:
-    """For those that read what a query writes, its progress; for those it reads, what is ahead.
+    """Tell readers of a query its progress, and those it reads what is ahead.
 
     Parameters
     ----------

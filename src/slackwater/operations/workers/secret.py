@@ -12,7 +12,7 @@ LEAST_LENGTH = 16
 
 
 def read_token(path: Path) -> bytes:
-    """The token; told what to do where there is none that can be trusted."""
+    """Read the token; say what to do where there is none that can be trusted."""
     text = os.environ.get(VARIABLE)
     if text is None:
         text = _from_file(path)
@@ -22,7 +22,7 @@ def read_token(path: Path) -> bytes:
 
 
 def make_token(path: Path) -> None:
-    """A new one in a file of our own, unless there is one already."""
+    """Make a new one in a file of our own, unless there is one already."""
     if VARIABLE in os.environ or path.exists():
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -17,11 +17,12 @@ from slackwater.common.subprocesses import child_environment
 from slackwater.core.clock import Deadline, RealClock, Timer
 from slackwater.core.errors import UsageError
 from slackwater.core.protocols import Clock
-from slackwater.ipc import wire
+from slackwater.ipc.framing import ProtocolError
+from slackwater.ipc.unix_socket import runtime_dir
 from slackwater.operations import fleet_file as config
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.operations.workers import address
-from slackwater.operations.workers.channel import Channel, ChannelError, Message, accept
+from slackwater.operations.workers.channel import Channel, Message, accept
 from slackwater.operations.workers.messages import (
     Ended,
     Hello,
@@ -113,7 +114,7 @@ class Supervisor:
         self._epoch = clock.now()
         make_token(address.token_path(self.name))
         self._token = read_token(address.token_path(self.name))
-        self.processes = WorkerProcesses(wire.runtime_dir() / f"{self.name}.workers.json")
+        self.processes = WorkerProcesses(runtime_dir() / f"{self.name}.workers.json")
         self._changed_ns = path.stat().st_mtime_ns
         self.placement = Placement(
             wanted_of(file),
@@ -310,10 +311,10 @@ class Supervisor:
         """Let a worker in; then hear it until it goes."""
         try:
             if not address.is_ours(connection):
-                raise ChannelError("somebody else wanted to join")
+                raise ProtocolError("somebody else wanted to join")
             channel = accept(connection, self._token)
             if channel.peer not in self.file.workers:
-                raise ChannelError(f"{channel.peer} is no worker of this fleet")
+                raise ProtocolError(f"{channel.peer} is no worker of this fleet")
         except Exception as error:  # whatever a stranger sends
             log.warning("refused: %s", error)
             connection.close()
@@ -327,7 +328,7 @@ class Supervisor:
         try:
             while (message := channel.receive()) is not None:
                 self._inbox.put((channel.peer, message))
-        except (ChannelError, OSError) as error:
+        except (ProtocolError, OSError) as error:
             log.warning("%s is cut off: %s", channel.peer, error)
         channel.close()
         if self._channels.get(channel.peer) is channel:

@@ -13,11 +13,12 @@ from typing import Any
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.queries.registry import first_line
+from slackwater.ipc.framing import ProtocolError
 from slackwater.operations import fleet_file as config
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.operations.launch import Launch, quality_settings
 from slackwater.operations.workers import address
-from slackwater.operations.workers.channel import Channel, ChannelError, Message, join
+from slackwater.operations.workers.channel import Channel, Message, join
 from slackwater.operations.workers.secret import read_token
 
 log = logging.getLogger("slackwater.operations.workers")
@@ -89,7 +90,7 @@ class Worker:
             while not self._stop.is_set():
                 try:
                     self._serve(fleet)
-                except (OSError, ChannelError) as error:
+                except (OSError, ProtocolError) as error:
                     log.info("no supervisor: %s", error)
                 except Exception:  # whatever came from there, queries go on
                     log.exception("the supervisor is cut off")

@@ -12,11 +12,36 @@ from pathlib import Path
 import pytest
 
 from slackwater.core import Deadlines, InputStream, QuerySpec, SlackwaterError, Window
-from slackwater.engines.spark.control.driver import spec_message
+from slackwater.core.model import Outlook, Sweep
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
-from slackwater.ipc import wire
-from slackwater.ipc.link import Link
+from slackwater.ipc.client import Link, Refused, ask
+from slackwater.ipc.framing import MAX_LINE
+from slackwater.ipc.messages import (
+    Arrive,
+    Command,
+    Done,
+    Gone,
+    Grant,
+    Note,
+    Notes,
+    Progress,
+    Told,
+    spec_message,
+)
+from slackwater.ipc.progress import Durations, EventTime, QueryProgress
+from slackwater.ipc.questions import (
+    AskDecisions,
+    AskStatus,
+    AskWatch,
+    Control,
+    Controlled,
+    Decisions,
+    ResultEvent,
+    Status,
+    Watched,
+)
+from slackwater.ipc.unix_socket import runtime_dir
 from tests.waiting import eventually
 
 
@@ -26,14 +51,14 @@ class Gate:
     def __init__(self, path: Path) -> None:
         self.grants: list[tuple[str, int]] = []
         self.lease: list[bool] = []
-        self.commands: list[wire.Message] = []
+        self.commands: list[Command] = []
         self.link = Link(path, self._on_grant, self.lease.append, self.commands.append)
 
-    def _on_grant(self, grant: wire.Message) -> None:
-        self.grants.append((grant["query"], grant["seq"]))
+    def _on_grant(self, grant: Grant) -> None:
+        self.grants.append((grant.query, grant.seq))
 
     def arrive(self, query: str, seq: int = 1) -> None:
-        self.link.send({"op": "arrive", "query": query, "seq": seq})
+        self.link.send(Arrive(query, seq))
 
 
 @pytest.fixture
@@ -56,8 +81,24 @@ def gate(path: Path, controller: ControllerThread) -> Iterator[Gate]:
     made.link.close()
 
 
+def status(path: Path) -> Status:
+    return ask(path, AskStatus(), Status)
+
+
+def decisions(path: Path) -> Decisions:
+    return ask(path, AskDecisions(), Decisions)
+
+
+def watched(path: Path, **known: int) -> Watched:
+    return ask(path, AskWatch(**known), Watched)
+
+
+def control(path: Path, action: str, **details: str) -> Controlled:
+    return ask(path, Control(action=action, **details), Controlled)
+
+
 def phases(path: Path) -> dict[str, str]:
-    return {q["spec"]["name"]: q["phase"] for q in wire.ask(path, "status")["queries"]}
+    return {query.spec.name: query.phase for query in status(path).queries}
 
 
 def test_one_slot_one_grant_until_the_batch_is_done(path: Path, gate: Gate) -> None:
@@ -66,7 +107,7 @@ def test_one_slot_one_grant_until_the_batch_is_done(path: Path, gate: Gate) -> N
     gate.arrive("b")
     eventually(lambda: phases(path) == {"a": "running", "b": "waiting"})
     assert gate.grants == [("a", 1)]
-    gate.link.send({"op": "done", "query": "a"})
+    gate.link.send(Done("a"))
     eventually(lambda: gate.grants == [("a", 1), ("b", 1)])
     gate.arrive("a", 2)  # arriving again also means that the batch before has ended
     gate.arrive("b", 2)
@@ -79,11 +120,11 @@ def test_a_paced_query_waits_and_holds_nobody_up(path: Path, gate: Gate) -> None
     before_s = time.monotonic()
     gate.arrive("paced", 1)
     eventually(lambda: gate.grants == [("paced", 1)])
-    gate.link.send({"op": "done", "query": "paced"})
+    gate.link.send(Done("paced"))
     gate.arrive("paced", 2)
     gate.arrive("other", 1)
     eventually(lambda: ("other", 1) in gate.grants)
-    gate.link.send({"op": "done", "query": "other"})
+    gate.link.send(Done("other"))
     eventually(lambda: ("paced", 2) in gate.grants)
     assert time.monotonic() - before_s > 0.99
 
@@ -92,7 +133,7 @@ def test_a_query_that_goes_frees_its_slot(path: Path, gate: Gate) -> None:
     gate.arrive("a")
     eventually(lambda: bool(gate.grants))
     gate.arrive("b")
-    gate.link.send({"op": "gone", "query": "a"})
+    gate.link.send(Gone("a"))
     eventually(lambda: ("b", 1) in gate.grants)
     assert "a" not in phases(path)
 
@@ -109,45 +150,44 @@ def test_a_gate_that_dies_frees_its_slot(path: Path, gate: Gate) -> None:
 
 def test_specifications_and_progress_reach_the_controller(path: Path, gate: Gate) -> None:
     gate.link.send(spec_message(QuerySpec("a", priority=3.0, max_wait_s=7.0)))
-    progress = {
-        "timestamp": "2026-01-01T00:00:00.000Z",
-        "numInputRows": 500,
-        "durationMs": {"addBatch": 150, "triggerExecution": 250},
-        "eventTime": {"max": "2025-12-31T23:59:59.500Z"},
-    }
-    gate.link.send({"op": "progress", "query": "a", "progress": progress})
-    eventually(lambda: wire.ask(path, "status")["queries"][0]["metrics"]["batches"] == 1)
-    query = wire.ask(path, "status")["queries"][0]
-    assert query["spec"]["priority"] == 3.0
-    assert query["metrics"]["frontier_lag_s"] == pytest.approx(0.5)
+    progress = QueryProgress(
+        "2026-01-01T00:00:00.000Z",
+        500,
+        Durations(add_batch=150, trigger_execution=250),
+        EventTime(max="2025-12-31T23:59:59.500Z"),
+    )
+    gate.link.send(Progress("a", progress))
+    eventually(lambda: status(path).queries[0].metrics.batches == 1)
+    query = status(path).queries[0]
+    assert query.spec.priority == 3.0
+    assert query.metrics.frontier_lag_s == pytest.approx(0.5)
 
 
 def test_what_another_part_of_a_query_tells_outlasts_its_own_progress(
     path: Path, gate: Gate
 ) -> None:
-    gate.link.send({"op": "told", "query": "a", "sweep": [3.0, 3.4], "beyond": [0.5, 1e-5]})
+    gate.link.send(Told("a", Sweep(3.0, 3.4), Outlook(0.5, 1e-5)))
     gate.arrive("a")
 
     def heard() -> bool:
-        (query,) = wire.ask(path, "status")["queries"]
-        metrics = query["metrics"]
-        return (metrics["sweep"], metrics["beyond"]) == ([3.0, 3.4], [0.5, 1e-5])
+        (query,) = status(path).queries
+        return (query.metrics.sweep, query.metrics.beyond) == ((3.0, 3.4), (0.5, 1e-5))
 
     eventually(heard)
 
 
 def test_explain_tells_why(path: Path, gate: Gate) -> None:
     gate.arrive("a")
-    eventually(lambda: len(wire.ask(path, "decisions")) == 1)
-    decision = wire.ask(path, "decisions")[0]
-    assert decision["query"] == "a"
-    assert decision["reason"].startswith("first at the gate")
+    eventually(lambda: len(decisions(path)) == 1)
+    decision = decisions(path)[0]
+    assert decision.query == "a"
+    assert decision.reason.startswith("first at the gate")
 
 
 def test_off_opens_and_on_holds_again(path: Path, gate: Gate) -> None:
-    wire.ask(path, "control", action="off")
+    control(path, "off")
     eventually(lambda: not gate.link.held)
-    wire.ask(path, "control", action="on")
+    control(path, "on")
     eventually(lambda: gate.link.held)
 
 
@@ -177,7 +217,7 @@ def test_an_endless_message_is_cut_off(path: Path, gate: Gate) -> None:
         stranger.settimeout(20)
         stranger.connect(str(path))
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
-            stranger.sendall(b"x" * (3 * wire.MAX_LINE))
+            stranger.sendall(b"x" * (3 * MAX_LINE))
     gate.arrive("a")
     eventually(lambda: gate.grants == [("a", 1)])
 
@@ -188,30 +228,30 @@ def test_the_socket_is_for_this_user_only(path: Path, controller: ControllerThre
 
 def test_the_folder_of_sockets_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
-    assert stat.S_IMODE(wire.runtime_dir().stat().st_mode) == 0o700
-    wire.runtime_dir().chmod(0o755)
+    assert stat.S_IMODE(runtime_dir().stat().st_mode) == 0o700
+    runtime_dir().chmod(0o755)
     with pytest.raises(SlackwaterError, match="mode 0700"):
-        wire.runtime_dir()
+        runtime_dir()
 
 
 def test_nobody_there_is_one_clear_line(path: Path) -> None:
     with pytest.raises(SlackwaterError, match="no controller answers"):
-        wire.ask(path, "status")
+        status(path)
 
 
 def test_a_dry_run_holds_nothing_but_decides(path: Path) -> None:
     running = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1, dry_run=True))
     gate = Gate(path)
     try:
-        assert wire.ask(path, "status")["open"]
+        assert status(path).open
 
         def decided() -> bool:
             gate.arrive("a")  # what is sent before the link stands is lost
-            return bool(wire.ask(path, "decisions"))
+            return bool(decisions(path))
 
         eventually(decided)
         assert gate.lease == []  # never held
-        assert not any(d["enforced"] for d in wire.ask(path, "decisions"))
+        assert not any(decision.enforced for decision in decisions(path))
     finally:
         gate.link.close()
         running.close()
@@ -277,56 +317,52 @@ def test_it_ends_with_its_driver(path: Path) -> None:
     assert not path.exists()
 
 
-def progress_at(second: int, watermark: float) -> dict[str, object]:
+def progress_at(second: int, watermark: float) -> QueryProgress:
     """A batch of 0.25 s that ran with a watermark so many seconds after the epoch."""
-    return {
-        "timestamp": f"1970-01-01T00:00:{second:02d}.000Z",
-        "numInputRows": 100,
-        "durationMs": {"addBatch": 150, "triggerExecution": 250},
-        "eventTime": {"watermark": f"1970-01-01T00:00:{watermark:06.3f}Z"},
-    }
+    return QueryProgress(
+        f"1970-01-01T00:00:{second:02d}.000Z",
+        100,
+        Durations(add_batch=150, trigger_execution=250),
+        EventTime(watermark=f"1970-01-01T00:00:{watermark:06.3f}Z"),
+    )
 
 
 def test_who_watches_is_told_once_what_happened(path: Path, gate: Gate) -> None:
     window = Window("tumbling", 3.0, 3.0)
     deadlines = Deadlines((window,), (InputStream("ads", "at", 0.5),))
     gate.link.send(spec_message(QuerySpec("a", deadlines=deadlines, target_s=2.0)))
-    gate.link.send({"op": "notes", "app_name": "ads", "notes": {"a": {"gate": "clock"}}})
+    gate.link.send(Notes("ads", notes={"a": Note(gate="clock")}))
     gate.arrive("a")
     eventually(lambda: bool(gate.grants))
     for second, watermark in ((4, 2.9), (5, 3.1)):
-        told = progress_at(second, watermark)
-        gate.link.send({"op": "progress", "query": "a", "progress": told})
-    eventually(lambda: wire.ask(path, "watch")["happened"] == 3)
-    seen = wire.ask(path, "watch")
-    assert [event["kind"] for event in seen["events"]] == ["batch", "batch", "result"]
-    assert seen["events"][-1] == {
-        "kind": "result",
-        "query": "a",
-        "end_s": 3.0,
-        "latency_s": pytest.approx(2.25),
-    }
-    assert [decision["query"] for decision in seen["decisions"]] == ["a"]
-    assert seen["app_name"] == "ads"
-    assert seen["policy"] == "fcfs"
-    assert seen["queries"][0]["target_s"] == 2.0
-    assert seen["outlook"]["a"]["window_end_s"] == 6.0  # though the policy itself does not look
-    again = wire.ask(path, "watch", happened=seen["happened"], decided=seen["decided"])
-    assert (again["events"], again["decisions"]) == ([], [])
+        gate.link.send(Progress("a", progress_at(second, watermark)))
+    eventually(lambda: watched(path).happened == 3)
+    seen = watched(path)
+    assert len(seen.events) == 3
+    assert seen.events[-1] == ResultEvent("a", end_s=3.0, latency_s=pytest.approx(2.25))
+    assert [decision.query for decision in seen.decisions] == ["a"]
+    assert seen.app_name == "ads"
+    assert seen.policy == "fcfs"
+    assert seen.queries[0].target_s == 2.0
+    assert seen.outlook["a"].window_end_s == 6.0  # though the policy itself does not look
+    again = watched(path, happened=seen.happened, decided=seen.decided)
+    assert (again.events, again.decisions) == ((), ())
 
 
 def test_the_policy_can_be_switched_while_queries_run(path: Path, gate: Gate) -> None:
-    assert "unknown policy" in wire.ask(path, "control", action="policy", policy="kling")["error"]
-    wire.ask(path, "control", action="policy", policy="spark")
+    with pytest.raises(Refused, match="unknown policy"):
+        control(path, "policy", policy="kling")
+    control(path, "policy", policy="spark")
     eventually(lambda: not gate.link.held)
-    wire.ask(path, "control", action="policy", policy="klink")
+    control(path, "policy", policy="klink")
     eventually(lambda: gate.link.held)
     gate.arrive("a")
     eventually(lambda: gate.grants == [("a", 1)])
-    assert wire.ask(path, "watch")["policy"] == "klink"
+    assert watched(path).policy == "klink"
 
 
 def test_the_fleet_hears_what_concerns_it(path: Path, gate: Gate) -> None:
-    wire.ask(path, "control", action="pause", query="a")
-    eventually(lambda: [c["query"] for c in gate.commands if c["action"] == "pause"] == ["a"])
-    assert "unknown action" in wire.ask(path, "control", action="explode")["error"]
+    control(path, "pause", query="a")
+    eventually(lambda: [c.query for c in gate.commands if c.action == "pause"] == ["a"])
+    with pytest.raises(Refused, match="unknown action"):
+        control(path, "explode")

@@ -3,10 +3,12 @@
 from dataclasses import asdict
 from typing import Any
 
-from slackwater.core.model import QueryMetrics, QuerySpec
+from slackwater.core.model import Outlook, QueryMetrics, QuerySpec, QueryState, Sweep
 from slackwater.core.windows import Deadlines, InputStream, Window
+from slackwater.engines.spark.control.view import entry
 from slackwater.engines.spark.queries.forwarding import FleetParts
 from slackwater.engines.spark.queries.registry import Member
+from slackwater.ipc.messages import Told
 
 WINDOW = Window("tumbling", 3.0, 3.0)
 
@@ -15,11 +17,11 @@ class FakeAgent:
     """Remembers what the controller is told."""
 
     def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
+        self.sent: list[Told] = []
         self.specs: list[QuerySpec] = []
         self.link = self
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Told) -> None:
         self.sent.append(message)
 
     def add(self, spec: QuerySpec) -> None:
@@ -32,7 +34,8 @@ class Fleet:
     def __init__(self, deadlines: Deadlines, **metrics: Any) -> None:
         self.member = Member(QuerySpec("q", deadlines=deadlines), "clock")
         self.agent = FakeAgent()
-        known = {"q": {"metrics": asdict(QueryMetrics(**metrics))}}
+        state = QueryState(self.member.spec, metrics=QueryMetrics(**metrics))
+        known = {"q": entry(state, now_s=0.0)}
         self.parts = FleetParts({"q": self.member}, self.agent, lambda: (known, False))  # type: ignore[arg-type]
 
 
@@ -59,16 +62,16 @@ def test_a_writer_takes_the_windows_of_its_readers_and_keeps_them() -> None:
     for _ in range(2):
         fleet.parts.hear("q", "reader", ahead)
     assert [spec.deadlines.windows for spec in fleet.agent.specs] == [(WINDOW,)]
-    assert fleet.agent.sent[-1] == {"op": "told", "query": "q", "beyond": (0.4, 1e-5)}
+    assert fleet.agent.sent[-1] == Told("q", beyond=Outlook(0.4, 1e-5))
     fleet.parts.hear("q", "another", {**ahead, "delay_s": 1.3, "cost": [0.1, 2e-5]})
     assert fleet.agent.specs[-1].deadlines.windows == (WINDOW, Window("tumbling", 3.0, 3.0, 1.0))
-    assert fleet.agent.sent[-1]["beyond"] == (0.4, 2e-5)
+    assert fleet.agent.sent[-1].beyond == (0.4, 2e-5)
 
 
 def test_a_reader_is_told_of_sweeps() -> None:
     fleet = Fleet(Deadlines((WINDOW,), (InputStream("log", "at", 0.3),)))
     fleet.parts.hear("q", "writer", {"frontiers": [[2.0, 2.2], [3.4, 3.6]]})
-    assert fleet.agent.sent == [{"op": "told", "query": "q", "sweep": (3.0, 3.6)}]
+    assert fleet.agent.sent == [Told("q", sweep=Sweep(3.0, 3.6))]
 
 
 def test_a_result_of_a_reader_costs_two_batches() -> None:

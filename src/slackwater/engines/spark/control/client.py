@@ -7,14 +7,23 @@ from typing import Any, Literal
 
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
-from slackwater.ipc import wire
-from slackwater.ipc.link import Link
+from slackwater.ipc.client import Link, ask
+from slackwater.ipc.questions import (
+    AskCost,
+    AskDecisions,
+    AskStatus,
+    Control,
+    Controlled,
+    Cost,
+    QueryEntry,
+    Status,
+)
 
 log = logging.getLogger("slackwater.fleet")
 
 START_S = 20.0
 
-Known = dict[str, dict[str, Any]]  # by query
+Known = dict[str, QueryEntry]  # by query
 
 
 class FleetControl:
@@ -36,14 +45,14 @@ class FleetControl:
             log.warning("the controller did not come up; queries run as plain Spark until it does")
 
     def off(self) -> None:
-        self._ask("control", action="off")
+        ask(self._socket, Control(action="off"), Controlled)
 
     def on(self, link: Link) -> None:
         """Also starts one that had given up."""
         if isinstance(self._running, ControllerProcess) and self._running.given_up:
             self._running = self._start()
             self.await_held(link)
-        self._ask("control", action="on")
+        ask(self._socket, Control(action="on"), Controlled)
 
     def keep_policy(self, policy: str) -> None:
         """One that is started later has this policy too."""
@@ -53,23 +62,23 @@ class FleetControl:
 
     def cpu_s(self) -> float:
         """CPU time that it has used so far."""
-        return float(self._ask("cost")["cpu_s"])
+        return ask(self._socket, AskCost(), Cost).cpu_s
 
     def known(self) -> tuple[Known, bool]:
         """What it knows of each query, and whether gates are open."""
-        answer = self._ask("status", timeout_s=1.0)
-        return {entry["spec"]["name"]: entry for entry in answer["queries"]}, answer["open"]
+        answer = ask(self._socket, AskStatus(), Status, timeout_s=1.0)
+        return {entry.spec.name: entry for entry in answer.queries}, answer.open
 
     def decisions(self, last: int, query: str | None) -> list[dict[str, Any]]:
-        """The last ones, newest first."""
-        found: list[dict[str, Any]] = self._ask("decisions", last=last, query=query)
-        return found
+        """The last ones, newest first, as JSON has them."""
+        return ask(self._socket, AskDecisions(last=last, query=query), list[dict[str, Any]])
 
     def close(self) -> None:
         self._running.close()
 
-    def _ask(self, what: str, **more: Any) -> Any:
-        return wire.ask(Path(self._settings.socket), what, **more)
+    @property
+    def _socket(self) -> Path:
+        return Path(self._settings.socket)
 
     def _start(self) -> ControllerProcess | ControllerThread:
         return (ControllerProcess if self._kind == "process" else ControllerThread)(self._settings)

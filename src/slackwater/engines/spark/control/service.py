@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,22 @@ from slackwater.core.clock import RealClock
 from slackwater.core.controller import Controller
 from slackwater.core.errors import SlackwaterError
 from slackwater.core.model import Figures
-from slackwater.engines.spark.control.driver import ControlServer
-from slackwater.ipc.wire import Message
+from slackwater.engines.spark.control.driver import GateDriver, unknown_question
+from slackwater.engines.spark.control.view import view
+from slackwater.ipc.messages import Command
+from slackwater.ipc.questions import (
+    Ask,
+    AskCost,
+    AskDecisions,
+    AskWatch,
+    Control,
+    Controlled,
+    Cost,
+    Decisions,
+    Failure,
+    Question,
+    Watched,
+)
 from slackwater.policies import Policy
 
 LOOK_PERIOD_S = 0.5  # between two looks whether the driver is still there
@@ -46,7 +60,7 @@ class ControllerSettings:
 
 
 class ControllerService:
-    """A controller with its server, ready to run."""
+    """A controller with its driver, ready to run."""
 
     def __init__(self, settings: ControllerSettings, cpu_s: Callable[[], float]) -> None:
         self.settings = settings
@@ -56,90 +70,103 @@ class ControllerService:
         policy = policies.load(settings.policy, **settings.parameters)
         clock = RealClock()
         self._began_s = clock.now()
-        self.server = ControlServer(
+        self.driver = GateDriver(
             Path(settings.socket),
             clock,
             settings.slots,
             hold_nothing=settings.dry_run or not policy.gated,
-            answers={
-                "decisions": self._decisions,
-                "control": self._control,
-                "cost": self._cost,
-                "watch": self._watch,
-            },
+            answers=self._answer,
         )
         self.controller = Controller(
-            self.server, policy, self.server, clock, dry_run=settings.dry_run
+            self.driver, policy, self.driver, clock, dry_run=settings.dry_run
         )
 
     def run(self, stop: Callable[[], bool]) -> None:
+        """Decide until ``stop()``."""
         try:
             self.controller.run(stop)
         finally:
-            self.server.close()
+            self.driver.close()
 
     # -- questions ------------------------------------------------------------------------------
 
-    def _decisions(self, message: Message) -> Any:
-        last = int(message.get("last", 20))
-        wanted = message.get("query")
-        newest_first = reversed(self.controller.decisions)
-        found = (asdict(d) for d in newest_first if wanted in (None, d.query))
-        return list(islice(found, last))
+    def _answer(self, question: Question | Ask) -> object:
+        match question:
+            case AskDecisions():
+                return self._decisions(question)
+            case Control():
+                return self._control(question)
+            case AskCost():
+                return self._cost()
+            case AskWatch():
+                return self._watch(question)
+        return unknown_question(question)
 
-    def _control(self, message: Message) -> Any:
+    def _decisions(self, asked: AskDecisions) -> Decisions:
+        newest_first = reversed(self.controller.decisions)
+        found = (d for d in newest_first if asked.query in (None, d.query))
+        return tuple(islice(found, max(0, asked.last)))
+
+    def _control(self, asked: Control) -> Controlled | Failure:
         """``off`` opens every gate, ``on`` closes them again, ``policy`` changes who decides;
         ``pause`` and ``resume`` are the fleet's to do."""
-        action = message.get("action")
+        action = asked.action
         if action not in ACTIONS:
-            return {"error": f"unknown action {action!r}; known: {', '.join(ACTIONS)}"}
+            return Failure(f"unknown action {action!r}; known: {', '.join(ACTIONS)}")
         if action == "policy":
+            name = str(asked.policy or None)
             try:
-                self.controller.policy = policies.load(str(message.get("policy")))
+                self.controller.policy = policies.load(name)
             except SlackwaterError as error:
-                return {"error": str(error)}
-            self._policy_name = str(message["policy"])
+                return Failure(str(error))
+            self._policy_name = name
         if action in ("on", "off", "policy"):
             gated = getattr(self.controller.policy, "gated", True)
-            self.server.hold_nothing = action == "off" or self.controller.dry_run or not gated
-        told: Message = {
-            key: message[key] for key in ("action", "query", "policy") if key in message
-        }
-        self.server.tell(told)
-        return {"open": self.server.hold_nothing}
+            self.driver.hold_nothing = action == "off" or self.controller.dry_run or not gated
+        self.driver.tell(Command(action, asked.query, asked.policy))
+        return Controlled(self.driver.hold_nothing)
 
-    def _watch(self, message: Message) -> Any:
-        """Everything now, and what happened since the numbers that the asker knows."""
-        fresh = self.controller.decided - int(message.get("decided", 0))
+    def _watch(self, asked: AskWatch) -> Watched:
+        """Return everything now, and what happened since the numbers that the asker knows."""
+        fresh = self.controller.decided - asked.decided
         newest = min(max(0, fresh), len(self.controller.decisions), MOST_AT_ONCE)
-        kept = islice(reversed(self.controller.decisions), newest)
-        return {
-            **self.server.overview(),
-            "epoch": self._began_s,
-            "policy": self._policy_name,
-            "dry_run": self.controller.dry_run,
-            **self._cost(message),
-            "outlook": {name: asdict(each) for name, each in self._outlook().items()},
-            "decided": self.controller.decided,
-            "decisions": [asdict(decision) for decision in kept][::-1],
-            "happened": self.server.recent.last,
-            "events": self.server.recent.since(int(message.get("happened", 0))),
-        }
+        kept = tuple(islice(reversed(self.controller.decisions), newest))
+        driver, store, cost = self.driver, self.driver.store, self._cost()
+        return Watched(
+            now_s=driver.clock.now(),
+            slots=driver.slots,
+            open=driver.hold_nothing,
+            memory=store.memory,
+            queries=tuple(view(query.state, query.stage) for query in store.queries.values()),
+            app_name=store.notes.app_name,
+            gate=store.notes.gate,
+            notes=store.notes.notes,
+            epoch=self._began_s,
+            policy=self._policy_name,
+            dry_run=self.controller.dry_run,
+            cpu_s=cost.cpu_s,
+            cycles=cost.cycles,
+            outlook=self._outlook(),
+            decided=self.controller.decided,
+            decisions=kept[::-1],
+            happened=store.recent.last,
+            events=tuple(store.recent.since(asked.happened)),
+        )
 
     def _outlook(self) -> dict[str, Figures]:
-        """Of the policy; of one that does not look ahead, as Klink would see it."""
-        now_s = self.server.clock.now()
+        """Return what the policy expects; of one that does not look ahead, what Klink would."""
+        now_s = self.driver.clock.now()
         policy = self.controller.policy
         found = policy.outlook(now_s) if isinstance(policy, Policy) else {}
         if found:
             return found
         if self._lookout is None:
             self._lookout = policies.load("klink")
-        self._lookout.decide(self.server.collect(now_s))
+        self._lookout.decide(self.driver.collect(now_s))
         return self._lookout.outlook(now_s)
 
-    def _cost(self, _: Message) -> Any:
-        return {"cpu_s": self._cpu_s(), "cycles": self.controller.cycles}
+    def _cost(self) -> Cost:
+        return Cost(self._cpu_s(), self.controller.cycles)
 
 
 class ControllerThread:

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.gates.method_handles import JavaObject
-from slackwater.ipc.wire import Message
+from slackwater.ipc.messages import MemoryUse
 
 
 class Heap:
@@ -23,15 +23,10 @@ class Heap:
         self._scala_context: JavaObject = spark._jsc.sc()
         self._local = bool(self._scala_context.isLocal())
 
-    def message(self) -> Message:
+    def message(self) -> MemoryUse:
         """As it goes to the controller; ``executors`` is their memory, 0 with a local master."""
         used = sum(int(pool.getUsage().getUsed()) for pool in self._pools)
-        return {
-            "op": "memory",
-            "used": used,
-            "limit": self._limit,
-            "executors": 0 if self._local else self._executors(),
-        }
+        return MemoryUse(used, self._limit, 0 if self._local else self._executors())
 
     def _executors(self) -> int:
         infos = self._scala_context.statusTracker().getExecutorInfos()

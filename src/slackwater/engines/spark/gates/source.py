@@ -23,8 +23,8 @@ from pyspark.sql.types import StructType
 from slackwater.engines.spark.session.interpreter import use_this_interpreter
 from slackwater.engines.spark.sources.knobs import Knobs
 from slackwater.engines.spark.sources.process import end_quietly
-from slackwater.ipc.link import Link
-from slackwater.ipc.wire import Message
+from slackwater.ipc.client import Link
+from slackwater.ipc.messages import Arrive, Grant
 
 FORMAT = "slackwater-gate"
 OFFSET = {"g": 0}
@@ -106,13 +106,13 @@ class _Turnstile:
         self._link.close()
 
     def _arrive(self) -> None:
-        self._link.send({"op": "arrive", "query": self._query, "seq": self._seq})
+        self._link.send(Arrive(self._query, self._seq))
 
-    def _on_grant(self, grant: Message) -> None:
+    def _on_grant(self, grant: Grant) -> None:
         with self._changed:
-            if grant["seq"] != self._seq:
+            if grant.seq != self._seq:
                 return  # stale: that trigger has gone on without it
-            self._knobs.set_rows(self._query, grant["rows"])
+            self._knobs.set_rows(self._query, grant.rows)
             self._granted = self._seq
             self._changed.notify_all()
 

@@ -13,16 +13,25 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from slackwater.core.model import QuerySpec
-from slackwater.engines.spark.control.driver import spec_message
 from slackwater.engines.spark.gates.clock import ClockGate, ClockGateUnavailable, execution_of
 from slackwater.engines.spark.gates.execution import Peek
 from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.listener import QueryEvents
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
-from slackwater.engines.spark.progress import batch_end_s
+from slackwater.engines.spark.progress import batch_end_s, read_progress
 from slackwater.engines.spark.sources.knobs import Knobs
-from slackwater.ipc.link import Link
-from slackwater.ipc.wire import Message
+from slackwater.ipc.client import Link
+from slackwater.ipc.messages import (
+    Arrive,
+    Command,
+    Done,
+    Gone,
+    Grant,
+    MemoryUse,
+    Notes,
+    Progress,
+    spec_message,
+)
 
 log = logging.getLogger("slackwater.fleet")
 
@@ -54,8 +63,8 @@ class AgentEvents:
     # Asked when a query starts, with its name and id: its name in the fleet, and what to hold.
     on_started: Callable[[str | None, str], tuple[str | None, QuerySpec | None]]
     on_refused: Callable[[str, str], None]  # a clock gate could not be put on: name and why
-    on_command: Callable[[Message], None]  # the controller was told something that concerns us
-    notes: Callable[[], Message]  # what only the fleet knows, for those who watch
+    on_command: Callable[[Command], None]  # the controller was told something that concerns us
+    notes: Callable[[], Notes]  # what only the fleet knows, for those who watch
     named: dict[str, str] = field(default_factory=dict)  # run id → name in the fleet
 
 
@@ -82,7 +91,7 @@ class Agent:
         self._closed = threading.Event()
         self._heap = Heap(spark)
         self._memory_told_s = 0.0
-        self._noted: Message = {}
+        self._noted: Notes | None = None
         self._noted_s = self._compared_s = 0.0
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease, events.on_command)
@@ -133,7 +142,7 @@ class Agent:
         if held is not None:
             held.gate.uninstall()
         self.knobs.forget(name, goes_on)
-        self.link.send({"op": "gone", "query": name})
+        self.link.send(Gone(name))
 
     def _admit(self, spec: QuerySpec, held: Held) -> None:
         with self._lock:
@@ -160,13 +169,13 @@ class Agent:
         if not holds:
             self.knobs.clear()
 
-    def _on_grant(self, grant: Message) -> None:
+    def _on_grant(self, grant: Grant) -> None:
         with self._lock:
-            held = self._held.get(grant["query"])
-            if held is None or not held.waiting or held.seq != grant["seq"]:
+            held = self._held.get(grant.query)
+            if held is None or not held.waiting or held.seq != grant.seq:
                 return  # stale: that trigger has gone on without it
             held.waiting = False
-        self.knobs.set_rows(grant["query"], grant["rows"])
+        self.knobs.set_rows(grant.query, grant.rows)
         held.gate.grant()
 
     # -- from the JVM ---------------------------------------------------------------------------
@@ -186,7 +195,7 @@ class Agent:
             except Exception:
                 log.exception("a report of Spark could not be handled; going on")
 
-    def _memory(self, period_s: float) -> list[Message]:
+    def _memory(self, period_s: float) -> list[MemoryUse]:
         """The state of the heap, if it was last told so long ago."""
         now_s = time.monotonic()
         if now_s < self._memory_told_s + period_s:
@@ -198,7 +207,7 @@ class Agent:
             log.info("the heap cannot be read: %s", error)
             return []
 
-    def _notes(self) -> list[Message]:
+    def _notes(self) -> list[Notes]:
         """What the fleet knows, where it has changed; now and then all the same."""
         now_s = time.monotonic()
         if now_s < self._compared_s + NOTES_PERIOD_S:
@@ -208,11 +217,11 @@ class Agent:
         if found == self._noted and now_s < self._noted_s + NOTES_AGAIN_S:
             return []
         self._noted, self._noted_s = found, now_s
-        return [{"op": "notes", **found}]
+        return [found]
 
     def _on_gate(self, what: str, name: str) -> None:
         if what == "done":
-            self.link.send({"op": "done", "query": name})
+            self.link.send(Done(name))
             return
         with self._lock:
             held = self._held.get(name)
@@ -234,14 +243,13 @@ class Agent:
         whole_ms, inputs_ms = held.peek.watermarks_ms()
         self.link.send(
             *self._memory(MEMORY_PERIOD_S),
-            {
-                "op": "arrive",
-                "query": name,
-                "seq": held.seq,
-                "progress": slim(progress) if progress is not None else None,
-                "watermark_ms": whole_ms,
-                "input_watermarks_ms": inputs_ms,
-            },
+            Arrive(
+                name,
+                held.seq,
+                progress=read_progress(progress) if progress is not None else None,
+                watermark_ms=whole_ms,
+                input_watermarks_ms=tuple(inputs_ms),
+            ),
         )
 
     def _on_event(self, jevent: JavaObject) -> None:
@@ -262,16 +270,16 @@ class Agent:
         # A held query's progress goes with its next arrival, together with its watermark.
         held = name in self._held
         if not held:
-            self.link.send({"op": "progress", "query": name, "progress": slim(progress)})
+            self.link.send(Progress(name, read_progress(progress)))
         if not held and "triggerExecution" in progress["durationMs"]:
-            self.link.send({"op": "done", "query": name, "at": batch_end_s(progress)})
+            self.link.send(Done(name, batch_end_s(progress)))
         self._events.on_progress(name, progress)
 
     def _on_idle(self, run_id: str) -> None:
         """A trigger found nothing to do: a source-gated query has no other way to say so."""
         name = self._events.named.get(run_id)
         if name is not None and name not in self._held:
-            self.link.send({"op": "done", "query": name})
+            self.link.send(Done(name))
 
     def _on_started(self, event: dict[str, Any]) -> None:
         """The query's thread waits for us here: put the gate on, then let it go."""
@@ -305,26 +313,3 @@ def _open(name: str, gate: ClockGate) -> None:
         gate.open()
     except Exception:
         log.exception("the gate of %s could not be opened", name)
-
-
-def slim(progress: dict[str, Any]) -> dict[str, Any]:
-    """What the observer needs, without the long descriptions."""
-    kept = {key: progress[key] for key in ("timestamp", "numInputRows")}
-    kept["durationMs"] = _those(
-        progress["durationMs"], "addBatch", "commitOffsets", "latestOffset", "triggerExecution"
-    )
-    kept["eventTime"] = _those(progress.get("eventTime", {}), "max", "watermark")
-    kept["sink"] = {"numOutputRows": progress.get("sink", {}).get("numOutputRows", -1)}
-    kept["sources"] = [
-        {key: source.get(key) for key in ("endOffset", "latestOffset")}
-        for source in progress.get("sources", [])
-    ]
-    kept["stateOperators"] = [
-        {key: operator.get(key, 0) for key in ("numRowsTotal", "memoryUsedBytes")}
-        for operator in progress.get("stateOperators", [])
-    ]
-    return kept
-
-
-def _those(found: dict[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: found[key] for key in keys if key in found}

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from slackwater.core.errors import SlackwaterError
-from slackwater.core.model import Outlook, QueryMetrics
+from slackwater.core.model import Outlook, Sweep
 from slackwater.core.windows import Deadlines, Window
 from slackwater.engines.spark.control.client import Known
-from slackwater.engines.spark.control.driver import read_windows
 from slackwater.engines.spark.progress import batch_end_s, batch_of, ran_a_batch
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.registry import Member, max_wait_s
+from slackwater.ipc.messages import Told, read_windows
+from slackwater.ipc.questions import QueryEntry
 from slackwater.progress.forwarding import SweepsSeen, deadlines_upstream, outlook
 
 MOST = 100  # frontiers that are kept for somebody who does not ask
@@ -71,18 +72,16 @@ class FleetParts:
             return {}  # without a controller nothing is scheduled either
         return {name: self._report(name, entry) for name, entry in known.items()}
 
-    def _report(self, name: str, entry: dict[str, Any]) -> dict[str, Any]:
+    def _report(self, name: str, entry: QueryEntry) -> dict[str, Any]:
         member = self._members.get(name)
         deadlines = member.spec.deadlines if member is not None else Deadlines()
-        raw = entry["metrics"]
-        metrics = QueryMetrics(**raw | {"beyond": Outlook(*raw["beyond"])})
         with self._lock:
             part = self._part(name)
             frontiers, part.frontiers = part.frontiers, []
         return {
             "windows": [asdict(window) for window in deadlines.closing],
             "delay_s": _delay_s(deadlines),
-            "cost": list(outlook(metrics, emits=deadlines.output_mode == "append")),
+            "cost": list(outlook(entry.metrics, emits=deadlines.output_mode == "append")),
             "frontiers": frontiers,
         }
 
@@ -105,7 +104,7 @@ class FleetParts:
     ) -> None:
         deadlines = member.spec.deadlines
         for sweep in part.sweeps.take(frontiers, deadlines.closing, _delay_s(deadlines)):
-            self._tell(member.spec.name, sweep=sweep)
+            self._agent.link.send(Told(member.spec.name, sweep=Sweep(*sweep)))
 
     def _hear_outlook(self, member: Member, part: _Part) -> None:
         """Of several readers all windows count, and the one to which a result costs most."""
@@ -123,10 +122,7 @@ class FleetParts:
             wait_s = max_wait_s(member.stated_wait_s, part.merged)
             member.spec = replace(member.spec, deadlines=part.merged, max_wait_s=wait_s)
             self._agent.add(member.spec)
-        self._tell(member.spec.name, beyond=beyond)
-
-    def _tell(self, name: str, **what: Any) -> None:
-        self._agent.link.send({"op": "told", "query": name, **what})
+        self._agent.link.send(Told(member.spec.name, beyond=beyond))
 
     def _part(self, name: str) -> _Part:
         return self._parts.setdefault(name, _Part())

@@ -3,7 +3,6 @@
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -12,6 +11,8 @@ from slackwater.core.errors import UsageError
 from slackwater.core.model import QueryMetrics, QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.queries.status import Accuracies, QueryStatus
+from slackwater.ipc.messages import Accuracy, Note
+from slackwater.ipc.questions import QueryEntry
 
 USUAL_WAIT_S = 10.0
 WINDOWS_OF_WAIT = 2.5  # a query is served before all others after half of its bound
@@ -66,7 +67,7 @@ def query_spec(
     return spec
 
 
-def note(member: Member, accuracy: Accuracies | None, run_id: str | None) -> dict[str, Any]:
+def note(member: Member, accuracy: Accuracies | None, run_id: str | None) -> Note:
     """What the controller cannot know, for those who watch; asks Spark nothing."""
     state: str | None
     if member.paused:
@@ -75,14 +76,14 @@ def note(member: Member, accuracy: Accuracies | None, run_id: str | None) -> dic
         state = "stopped" if member.error is None else "failed"
     else:
         state = None if member.ready.is_set() else "starting"
-    return {
-        "gate": member.gate,
-        "state": state,
-        "restarts": member.restarts,
-        "error": member.error,
-        "accuracy": None if accuracy is None else accuracy._asdict(),
-        "run_id": run_id,
-    }
+    return Note(
+        gate=member.gate,
+        state=state,
+        restarts=member.restarts,
+        error=member.error,
+        accuracy=None if accuracy is None else Accuracy(*accuracy),
+        run_id=run_id,
+    )
 
 
 def first_line(text: str) -> str:
@@ -98,9 +99,9 @@ def first_line(text: str) -> str:
 
 
 def query_status(
-    member: Member, known: dict[str, Any] | None, accuracy: Accuracies | None = None
+    member: Member, known: QueryEntry | None, accuracy: Accuracies | None = None
 ) -> QueryStatus:
-    metrics = QueryMetrics(**known["metrics"]) if known else QueryMetrics()
+    metrics = known.metrics if known else QueryMetrics()
     if member.paused:
         state = "paused"
     elif member.error is not None and not member.active:
@@ -110,7 +111,7 @@ def query_status(
     elif not member.ready.is_set():
         state = "starting"
     else:
-        phase = known["phase"] if known else "running"
+        phase = known.phase if known else "running"
         state = "held" if phase == "waiting" else phase
     newest_s = metrics.max_event_s
     return QueryStatus(
@@ -118,7 +119,7 @@ def query_status(
         state=state,
         gate=member.gate,
         priority=member.spec.priority,
-        waited_s=known["waited_s"] if known else 0.0,
+        waited_s=known.waited_s if known else 0.0,
         batches=metrics.batches,
         rows=metrics.rows,
         input_rate=metrics.arrival_rate,

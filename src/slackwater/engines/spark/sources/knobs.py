@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from slackwater.common.files import replace_text
 from slackwater.core.errors import SlackwaterError
 from slackwater.engines.spark.plans.tree import analyzed_plan, source_options
-from slackwater.ipc.wire import runtime_dir
+from slackwater.ipc.unix_socket import runtime_dir
 
 # A batch that shall read nothing begins at once; after this a forgotten zero holds nobody up.
 NOTHING_FOR_S = 1.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slackwater.common.files import replace_text
 from slackwater.core.errors import UsageError
-from slackwater.ipc.wire import runtime_dir
+from slackwater.ipc.unix_socket import runtime_dir
 from slackwater.sampling.grid import Ints
 from slackwater.sampling.ledger import Floats, Ledger, Weighed
 from slackwater.sampling.plan import NO_NUMBER, Plan

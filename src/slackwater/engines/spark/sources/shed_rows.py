@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from slackwater.common.files import replace_text
 from slackwater.core.errors import UsageError
-from slackwater.ipc.wire import runtime_dir
+from slackwater.ipc.unix_socket import runtime_dir
 from slackwater.quality.rates import NO_SHEDDING, KeepRates, ShedPlan
 from slackwater.sampling.ledger import chances
 
