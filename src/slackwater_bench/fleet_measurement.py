@@ -4,6 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Generic
 
 from pyspark.sql import SparkSession
 
@@ -11,14 +12,16 @@ from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater_bench.emissions import Progress
 from slackwater_bench.trial import Result
-from slackwater_bench.workloads.base import Workload
+from slackwater_bench.workloads.catalog import AnyWorkload
 
 
-class FleetMeasurement(ABC):
+class FleetMeasurement(ABC, Generic[AnyWorkload]):
     """Base of the measurements: a member starts a query, measures and judges.
 
     Parameters
     ----------
+    workloads
+        The queries by name.
     start_s
         When the traffic of all workloads begins.
     start_limit_s, drain_limit_s
@@ -29,23 +32,20 @@ class FleetMeasurement(ABC):
         self,
         spark: SparkSession,
         fleet: Fleet,
+        workloads: Mapping[str, AnyWorkload],
         start_s: float,
         start_limit_s: float,
         drain_limit_s: float,
     ) -> None:
         self.spark, self.fleet, self.start_s = spark, fleet, start_s
+        self.workloads = workloads
         self.batches: dict[str, list[Progress]] = defaultdict(list)
         fleet.on_progress(lambda name, progress: self.batches[name].append(progress))
         self.first_s = self.last_s = 0.0  # the measured time; known when all queries are up
         self._start_limit_s, self._drain_limit_s = start_limit_s, drain_limit_s
 
-    @property
     @abstractmethod
-    def workloads(self) -> Mapping[str, Workload]:
-        """Return the queries by name."""
-
-    @abstractmethod
-    def _start(self, name: str, workload: Workload) -> None:
+    def _start(self, name: str, workload: AnyWorkload) -> None:
         """Start one query."""
 
     @abstractmethod

@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 import tempfile
-from abc import ABC, abstractmethod
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ Result = dict[str, Any]  # as it goes to JSON
 OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 
 
-class Trial(ABC):
+class Trial:
     """Base of every trial.
 
     A member is a frozen dataclass whose fields JSON can carry; it is light to import and names
@@ -30,21 +29,25 @@ class Trial(ABC):
     """
 
     runner: ClassVar[str]  # module:function, from the trial to its result
+    arm_field: ClassVar[str] = "arm"  # what is tried
+    seconds: float  # measured
+    around_s: ClassVar[float] = 30.0  # starting and stopping, at a guess
+    patience_s: ClassVar[float] = 600.0  # beyond what is expected, until it is given up
 
     @property
-    @abstractmethod
     def label(self) -> str:
         """Say what is tried, for messages."""
+        return str(getattr(self, self.arm_field))
 
     @property
-    @abstractmethod
     def expected_s(self) -> float:
         """Guess how long it takes, for the time that is left."""
+        return self.around_s + self.seconds
 
     @property
     def limit_s(self) -> float:
         """Return the time after which it is given up."""
-        return 600.0 + 2 * self.expected_s
+        return self.expected_s + self.patience_s
 
     def run(self) -> Result:
         """Run it in this process."""

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from slackwater_bench.tables import figures_table
+
 Key = tuple[str, str, str, str]  # workload, setting, rate, sampler
 BASE = "k-slack"  # what others are compared with: no sampling, waits for all
 
@@ -82,24 +84,12 @@ def _together(runs: list[dict[str, Any]]) -> Figures:
 
 def table(result: dict[str, Any], error: float) -> Table:
     """Return the table for the terminal."""
-    shown = Table(title="latency from a window's end to its result; waiting and the rest apart")
-    for header in ("workload", "setting", "events/s", "sampler"):
-        shown.add_column(header)
-    for header in (
-        "mean s",
-        "wait",
-        "rest",
-        "p99",
-        f"÷ {BASE}",
-        "sampled",
-        f"error ≤ {error:.0%}",
-        "promised",
-        "covered",
-        "windows",
-        "CPU s",
-        "planner",
-    ):
-        shown.add_column(header, justify="right")
+    shown = figures_table(
+        "latency from a window's end to its result; waiting and the rest apart",
+        f"workload, setting, events/s, sampler, mean s, wait, rest, p99, ÷ {BASE}, sampled, "
+        f"error ≤ {error:.0%}, promised, covered, windows, CPU s, planner",
+        names=4,
+    )
     found = figures(result)
     for key, arm in found.items():
         base = found.get((*key[:3], BASE))

@@ -22,7 +22,7 @@ from slackwater_bench.aion.trial import DRAIN_LIMIT_S, START_LIMIT_S, AionTrial
 from slackwater_bench.emissions import Emission, Progress, emissions
 from slackwater_bench.fleet_measurement import FleetMeasurement
 from slackwater_bench.trial import Result
-from slackwater_bench.workloads.base import ApproximateWorkload, Workload
+from slackwater_bench.workloads.base import ApproximateWorkload
 
 WORST = 1e9  # the error of a group that does not exist; JSON has no infinity
 
@@ -36,16 +36,12 @@ def run(trial: AionTrial) -> Result:
         return _Measurement(trial, spark, fleet).result()
 
 
-class _Measurement(FleetMeasurement):
+class _Measurement(FleetMeasurement[ApproximateWorkload]):
     def __init__(self, trial: AionTrial, spark: SparkSession, fleet: Fleet) -> None:
         self.trial = trial
         start_s = float(round(time.time() + 5 + trial.queries))
-        super().__init__(spark, fleet, start_s, START_LIMIT_S, DRAIN_LIMIT_S)
-        self._workloads = trial.workloads(start_s)
-
-    @property
-    def workloads(self) -> "dict[str, ApproximateWorkload]":
-        return self._workloads
+        workloads = trial.workloads(start_s)
+        super().__init__(spark, fleet, workloads, start_s, START_LIMIT_S, DRAIN_LIMIT_S)
 
     def result(self) -> Result:
         return self._run(self.trial.warmup_s, self.trial.seconds)
@@ -58,8 +54,7 @@ class _Measurement(FleetMeasurement):
         cpu, planning = meter.read() - cpu, self._planning_s() - planning
         return {"cpu_s": round(cpu, 3), "planner_cpu_s": round(planning, 4)}
 
-    def _start(self, name: str, workload: Workload) -> None:
-        assert isinstance(workload, ApproximateWorkload)
+    def _start(self, name: str, workload: ApproximateWorkload) -> None:
         trial, windows = self.trial, workload.windows
         feed = load_feed(self.spark, workload.feed_options(plan=new_plan_path()))
         results = self.fleet.approximate(

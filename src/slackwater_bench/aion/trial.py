@@ -1,14 +1,12 @@
 """One trial of approximate queries: a sampler, a workload, delays."""
 
-import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slackwater.core.errors import UsageError
-from slackwater.traffic import Traffic
 from slackwater_bench.options import option
 from slackwater_bench.trial import Trial
-from slackwater_bench.workloads.catalog import window_of, workload_class
+from slackwater_bench.workloads.catalog import make_workloads, window_of, workload_class
 
 if TYPE_CHECKING:
     from slackwater_bench.workloads.base import ApproximateWorkload
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
 START_LIMIT_S = 120.0
 DRAIN_LIMIT_S = 60.0
 JUDGING = 1.0  # the truth of a query takes at most so many times as long as its events do
-AROUND_S = 25.0  # a trial takes so much longer than it measures
 
 SETTINGS = {  # of the thesis: network delays, gaps between events
     "CC": ("constant:150ms", "constant"),
@@ -31,6 +28,7 @@ class AionTrial(Trial):
     """What to run. Everything random in it follows from ``seed``."""
 
     runner: ClassVar[str] = "slackwater_bench.aion.measurement:run"
+    arm_field: ClassVar[str] = "sampler"
 
     sampler: str
     workload: str = "ysb"
@@ -50,17 +48,12 @@ class AionTrial(Trial):
     seed: int = option(1)
 
     @property
-    def label(self) -> str:
-        return self.sampler
-
-    @property
     def expected_s(self) -> float:
-        return AROUND_S + self.warmup_s + self.seconds
+        return self.around_s + self.warmup_s + self.seconds
 
     @property
     def limit_s(self) -> float:
-        judging_s = JUDGING * self.queries * self.seconds
-        return 60 + START_LIMIT_S + self.warmup_s + self.seconds + DRAIN_LIMIT_S + judging_s
+        return self.expected_s + self.patience_s + JUDGING * self.queries * self.seconds
 
     def workloads(self, start_s: float) -> "dict[str, ApproximateWorkload]":
         """Return the queries by name, each with traffic and phase of its own."""
@@ -70,17 +63,14 @@ class AionTrial(Trial):
         if not issubclass(kind, ApproximateWorkload):
             raise UsageError(f"{self.workload} has no approximate form")
         window_s, slide_s = window_of(self.workload, self.window_s, self.slide_s)
-        chance = random.Random(self.seed)
-        found = {}
-        for index in range(self.queries):
-            traffic = Traffic(
-                start_s=start_s,
-                rate=self.rate,
-                delays=self.delays,
-                gaps=self.gaps,
-                seed=chance.randrange(1 << 30),
-            )
-            phase_s = round(chance.uniform(0, slide_s), 3)
-            windows = {"window_s": window_s, "slide_s": slide_s, "phase_s": phase_s}
-            found[f"q{index:03d}"] = kind(traffic=traffic, **windows, **self.options)
-        return found
+        return make_workloads(
+            kind,
+            self.queries,
+            self.seed,
+            lambda chance: round(chance.uniform(0, slide_s), 3),
+            {"window_s": window_s, "slide_s": slide_s} | self.options,
+            start_s=start_s,
+            rate=self.rate,
+            delays=self.delays,
+            gaps=self.gaps,
+        )

@@ -11,6 +11,7 @@ from slackwater.common.subprocesses import collect_seldom
 from slackwater.core.model import QueryMetrics, QuerySpec, QueryState, Snapshot
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.statistics.intervals import summary
+from slackwater_bench.tables import figures_table
 
 EPOCHS = 20  # that a policy sees before it is timed
 CHANGED = 16  # queries that have something new to tell at each decision
@@ -56,9 +57,8 @@ def _times_ms(
 
 
 def table(result: dict[str, Any]) -> Table:
-    grid = Table(title="one decision with all queries at the gate", title_justify="left")
-    for column in ("policy", "work", "queries", "mean ms", "p50", "p99", "max"):
-        grid.add_column(column, justify="left" if column in ("policy", "work") else "right")
+    columns = "policy, work, queries, mean ms, p50, p99, max"
+    grid = figures_table("one decision with all queries at the gate", columns, names=2)
     for key, work in (
         ("milliseconds", "micro-batches"),
         ("interruptible_milliseconds", "interruptible"),

@@ -22,6 +22,7 @@ from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import Progress, instant_s, ran_a_batch, read_progress
 from slackwater.engines.spark.session.session import session
+from slackwater_bench.tables import figures_table
 
 KINDS = ("none", "clock", "source")
 WARMUP_BATCHES = 8  # of each query, not counted
@@ -227,13 +228,12 @@ def _paired(runs: dict[str, list[dict[str, float]]], kind: str) -> float:
 
 
 def table(result: dict[str, Any]) -> Table:
-    grid = Table(
-        "gate", "batches/s", "÷ none", "wait ms", "− none", "CPU ms/batch", "controller ms/batch",
-        "heap MB/query", "Python MB/query", "started", "start s", "restarts",
-        title=f"gates: medians of {result['rounds']} rounds of {result['seconds']:g} s; "
+    grid = figures_table(
+        f"gates: medians of {result['rounds']} rounds of {result['seconds']:g} s; "
         f"memory with {result['queries']} queries",
-        title_justify="left",
-    )  # fmt: skip
+        "gate, batches/s, ÷ none, wait ms, − none, CPU ms/batch, controller ms/batch, "
+        "heap MB/query, Python MB/query, started, start s, restarts",
+    )
     none = result["gates"]["none"]
     for kind, figures in result["gates"].items():
         grid.add_row(

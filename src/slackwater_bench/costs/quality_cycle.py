@@ -9,6 +9,7 @@ from rich.table import Table
 from slackwater.common.subprocesses import collect_seldom
 from slackwater.quality import Cluster, Graph, Layout, Load, QualityController, Task
 from slackwater.statistics.intervals import summary
+from slackwater_bench.tables import figures_table
 
 PRIORITIES = 10
 CORES = 4.0
@@ -44,9 +45,8 @@ def measure(tasks: int, workers: int, repeats: int, seed: int = 1) -> dict[str, 
 
 
 def table(result: dict[str, Any]) -> Table:
-    grid = Table(title="one cycle of the quality controller", title_justify="left")
-    for column in ("tasks", "instances", "workers", "shed", "moves", "mean ms", "p50", "p99"):
-        grid.add_column(column, justify="right")
+    columns = "tasks, instances, workers, shed, moves, mean ms, p50, p99"
+    grid = figures_table("one cycle of the quality controller", columns, names=0)
     counts = (str(result[name]) for name in ("tasks", "instances", "workers"))
     means = (f"{result[name]:.1f}" for name in ("queries_shed", "moves"))
     times = (f"{result['milliseconds'][name]:.2f}" for name in ("mean", "p50", "p99"))

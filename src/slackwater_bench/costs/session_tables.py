@@ -6,6 +6,7 @@ from statistics import median
 from rich.table import Table
 
 from slackwater_bench.costs.session_trial import BatchCost
+from slackwater_bench.tables import figures_table
 
 PHASES = (
     "latestOffset",
@@ -58,10 +59,8 @@ def summarise(results: dict[str, list[BatchCost]], baseline: str) -> list[ArmSum
 
 def cost_table(summary: list[ArmSummary], rows: int, queries: int) -> Table:
     """Return the main table: what a batch costs in each arm."""
-    table = Table(title=f"CPU per micro-batch, {queries} queries, {rows} rows a batch")
-    table.add_column("arm")
-    for header in ("CPU ms", "low…high", "batches/s", "ratio to first", "low…high"):
-        table.add_column(header, justify="right")
+    title = f"CPU per micro-batch, {queries} queries, {rows} rows a batch"
+    table = figures_table(title, "arm, CPU ms, low…high, batches/s, ratio to first, low…high")
     for row in summary:
         table.add_row(
             row.name,
@@ -76,10 +75,7 @@ def cost_table(summary: list[ArmSummary], rows: int, queries: int) -> Table:
 
 def phases_table(results: dict[str, list[BatchCost]]) -> Table:
     """Return wall time of a batch by phase, as Spark reports it."""
-    table = Table(title="Wall ms per micro-batch by phase")
-    table.add_column("arm")
-    for phase in PHASES:
-        table.add_column(phase, justify="right")
+    table = figures_table("Wall ms per micro-batch by phase", "arm", *PHASES)
     for name, runs in results.items():
         cells = (median(run.phases_ms.get(phase, 0.0) for run in runs) for phase in PHASES)
         table.add_row(name, *(f"{cell:.0f}" for cell in cells))
@@ -90,10 +86,7 @@ def threads_table(results: dict[str, list[BatchCost]]) -> Table:
     """Return CPU of a batch by group of threads; forked processes have a column of their own."""
     every_run = [run for runs in results.values() for run in runs]
     groups = sorted({group for run in every_run for group in run.threads_ms})
-    table = Table(title="CPU ms per micro-batch by thread")
-    table.add_column("arm")
-    for group in ["forked processes", *groups]:
-        table.add_column(group, justify="right")
+    table = figures_table("CPU ms per micro-batch by thread", "arm, forked processes", *groups)
     for name, runs in results.items():
         forked = median(run.forked_ms for run in runs)
         cells = (median(run.threads_ms.get(group, 0.0) for run in runs) for group in groups)

@@ -39,14 +39,6 @@ class SessionTrial(Trial):
     conf: dict[str, str] = field(default_factory=dict)  # further Spark configuration, to try out
     jvm_flags: tuple[str, ...] = ()
 
-    @property
-    def label(self) -> str:
-        return self.arm
-
-    @property
-    def expected_s(self) -> float:
-        return 30 + self.seconds
-
 
 @dataclass(frozen=True, slots=True)
 class BatchCost:

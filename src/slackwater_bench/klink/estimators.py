@@ -18,6 +18,7 @@ from slackwater.core.errors import UsageError
 from slackwater.progress import DelayStats, SweepEstimator
 from slackwater.statistics.intervals import binomial_interval
 from slackwater.traffic import Rate, Timeline, parse_delays
+from slackwater_bench.tables import figures_table
 
 Ints = NDArray[np.int64]
 
@@ -95,11 +96,8 @@ def measure(
 def table(result: dict[str, Any]) -> Table:
     """Return the result for people; intervals are binomial, 95 %."""
     title = f"Sweeps inside the predicted interval, {result['epochs']} epochs"
-    found = Table(title=f"{title}, {result['rate']:g} events/s")
-    found.add_column("delays")
-    found.add_column("estimator")
-    for header in ("wanted", "inside", "low…high", "1st half", "2nd half", "width ms"):
-        found.add_column(header, justify="right")
+    columns = "delays, estimator, wanted, inside, low…high, 1st half, 2nd half, width ms"
+    found = figures_table(f"{title}, {result['rate']:g} events/s", columns, names=2)
     for row in result["rows"]:
         found.add_row(
             row["delays"],

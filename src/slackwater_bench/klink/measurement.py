@@ -45,7 +45,7 @@ def run(trial: PolicyTrial) -> Result:
         return Measurement(trial, spark, fleet).result()
 
 
-class Measurement(FleetMeasurement):
+class Measurement(FleetMeasurement[Workload]):
     """Starts the queries of a trial, waits, stops them, and has every window judged."""
 
     def __init__(self, trial: PolicyTrial, spark: SparkSession, fleet: Fleet) -> None:
@@ -53,12 +53,8 @@ class Measurement(FleetMeasurement):
         # Traffic begins when all queries should be up, so that none starts with a backlog.
         ahead_s = -trial.backlog_s if trial.backlog_s else 5 + trial.queries
         start_s = float(round(time.time() + ahead_s))
-        super().__init__(spark, fleet, start_s, START_LIMIT_S, DRAIN_LIMIT_S)
-        self._workloads = trial.workloads(start_s)
-
-    @property
-    def workloads(self) -> dict[str, Workload]:
-        return self._workloads
+        workloads = trial.workloads(start_s)
+        super().__init__(spark, fleet, workloads, start_s, START_LIMIT_S, DRAIN_LIMIT_S)
 
     def result(self) -> Result:
         """Run the trial."""

@@ -5,11 +5,8 @@ from typing import Any
 from rich.table import Table
 
 from slackwater.statistics.intervals import summary
+from slackwater_bench.tables import figures_table
 
-_COLUMNS = (
-    "queries", "policy", "mean s", "ideal", "p50", "p90", "p99", "max", "mean ÷ first",
-    "p99 ÷ first", "windows", "wrong", "events/s", "batches", "wasted", "CPU s", "controller CPU s",
-)  # fmt: skip
 _FIGURES = ("p50", "p90", "p99", "max")
 
 Run = dict[str, Any]
@@ -18,13 +15,13 @@ Run = dict[str, Any]
 def table(result: dict[str, Any]) -> Table:
     """Return a block for each number of queries; repeats pooled, the first arm as reference."""
     slide = "" if result["slide_s"] == result["window_s"] else f" every {result['slide_s']:g} s"
-    grid = Table(
-        title=f"{result['workload']}: {result['rate']} events/s for each query, windows of "
+    grid = figures_table(
+        f"{result['workload']}: {result['rate']} events/s for each query, windows of "
         f"{result['window_s']:g} s{slide}; latency from a window's end to its result",
-        title_justify="left",
+        "queries, policy, mean s, ideal, p50, p90, p99, max, mean ÷ first, p99 ÷ first, windows, "
+        "wrong, events/s, batches, wasted, CPU s, controller CPU s",
+        names=2,
     )
-    for column in _COLUMNS:
-        grid.add_column(column, justify="left" if column == "policy" else "right")
     names = list(dict.fromkeys(run["policy"] for run in result["runs"]))
     for count in result["query_counts"]:
         first: dict[str, float | None] | None = None

@@ -1,20 +1,23 @@
 """One trial: a fleet of queries under one policy on a Spark of its own, for a while."""
 
-import random
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from slackwater.traffic import Traffic, parse_delays, parse_rate
+from slackwater.traffic import parse_delays, parse_rate
 from slackwater_bench.options import option
 from slackwater_bench.trial import Trial
-from slackwater_bench.workloads.catalog import check_options, window_of, workload_class
+from slackwater_bench.workloads.catalog import (
+    check_options,
+    make_workloads,
+    window_of,
+    workload_class,
+)
 
 if TYPE_CHECKING:
     from slackwater_bench.workloads.base import Workload
 
 START_LIMIT_S = 300.0  # for all queries to reach their first trigger
 DRAIN_LIMIT_S = 90.0  # how long results of measured windows are waited for after the last of them
-AROUND_S = 30.0  # starting Spark, draining, stopping: a first guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,7 @@ class PolicyTrial(Trial):
     """What to run. Everything random in it follows from ``seed``."""
 
     runner: ClassVar[str] = "slackwater_bench.klink.measurement:run"
+    arm_field: ClassVar[str] = "policy"
 
     policy: str
     profile: str = "tuned"
@@ -67,17 +71,9 @@ class PolicyTrial(Trial):
         object.__setattr__(self, "slide_s", slide_s)
 
     @property
-    def label(self) -> str:
-        return self.policy
-
-    @property
     def expected_s(self) -> float:
         """Guess how long it takes; its queries start one after another."""
-        return AROUND_S + self.queries + self.warmup_s + self.seconds
-
-    @property
-    def limit_s(self) -> float:
-        return 120 + START_LIMIT_S + self.warmup_s + self.seconds + DRAIN_LIMIT_S
+        return self.around_s + self.queries + self.warmup_s + self.seconds
 
     def workloads(self, start_s: float) -> "dict[str, Workload]":
         """Return the queries by name, each with traffic and phase of its own."""
@@ -85,17 +81,14 @@ class PolicyTrial(Trial):
         own: dict[str, Any] = {"window_s": self.window_s, "slide_s": self.slide_s}
         if any(each.name == "campaigns" for each in fields(kind)):
             own["campaigns"] = self.campaigns
-        own |= self.options
-        chance = random.Random(self.seed)
-        found = {}
-        for index in range(self.queries):
-            traffic = Traffic(
-                start_s=start_s,
-                rate=self.rate,
-                delays=self.delays,
-                partitions=self.partitions,
-                seed=chance.randrange(1 << 30),
-            )
-            phase_s = 0.0 if self.aligned else chance.uniform(0, self.slide_s or 0.0)
-            found[f"q{index:03d}"] = kind(traffic=traffic, phase_s=phase_s, **own)
-        return found
+        return make_workloads(
+            kind,
+            self.queries,
+            self.seed,
+            lambda chance: 0.0 if self.aligned else chance.uniform(0, self.slide_s or 0.0),
+            own | self.options,
+            start_s=start_s,
+            rate=self.rate,
+            delays=self.delays,
+            partitions=self.partitions,
+        )

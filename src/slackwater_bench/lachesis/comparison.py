@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from slackwater.core.errors import EngineError
 from slackwater_bench.comparison import Comparison, Show, Step, turns
@@ -21,24 +21,16 @@ from slackwater_bench.lachesis.observer import Observer, watch
 from slackwater_bench.lachesis.settings import OS, LachesisSettings
 from slackwater_bench.trial import Result, Trial
 
-STEERING_S = 3.0  # starting and stopping the middleware
-
 
 @dataclass(frozen=True)
 class Slice(Trial):
     """One arm in one round, on engines that go on running."""
 
+    around_s: ClassVar[float] = 3.0  # starting and stopping the middleware
+
     arm: str
     round: int
     seconds: float
-
-    @property
-    def label(self) -> str:
-        return self.arm
-
-    @property
-    def expected_s(self) -> float:
-        return self.seconds + STEERING_S
 
     def to_json(self) -> Result:
         """Return what tells it from others; the settings are the same for all."""

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from slackwater.statistics.intervals import Interval, mean_interval, ratio_interval
 from slackwater_bench.lachesis.settings import OS
+from slackwater_bench.tables import figures_table
 
 # What is measured, as it is called, how it is written, and which policy is after it.
 KINDS: dict[str, tuple[str, str, str | None]] = {
@@ -78,9 +79,9 @@ def against_default(arm: Arm, arms: Sequence[Arm], kind: str) -> Interval | None
 
 def table(result: dict[str, Any]) -> Table:
     """Return means with 95 % intervals, and ratios to the default; a policy's goal is marked."""
-    found = Table(title="through the kernel: mean [95 % interval]; × the default; * its goal")
-    for column in ("engine", "arm", *(title for title, _, _ in KINDS.values()), "middleware"):
-        found.add_column(column, justify="left" if column in ("engine", "arm") else "right")
+    title = "through the kernel: mean [95 % interval]; × the default; * its goal"
+    kinds = (name for name, _, _ in KINDS.values())
+    found = figures_table(title, "engine, arm", *kinds, "middleware", names=2)
     arms = arms_of(result)
     for arm in arms:
         cells = [arm.engine, arm.name]

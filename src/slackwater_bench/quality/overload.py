@@ -12,6 +12,7 @@ from slackwater_bench.comparison import Comparison, Show, Step
 from slackwater_bench.journal import Journal
 from slackwater_bench.options import option
 from slackwater_bench.quality.trial import QualityTrial, QueryPlan
+from slackwater_bench.tables import figures_table
 from slackwater_bench.trial import Result, run_in_process
 
 SETTLING_S = 10.0  # after the beginning of the overload, that do not count
@@ -111,9 +112,7 @@ def best_fixed(result: dict[str, Any]) -> str | None:
 
 def table(result: dict[str, Any]) -> Table:
     title = f"{result['rate']} rows/s where {result['capacity']:.0f} can be processed"
-    grid = Table(title=title, title_justify="left")
-    for column in ("arm", "largest lag s", "accuracy", "of the best fixed"):
-        grid.add_column(column, justify="left" if column == "arm" else "right")
+    grid = figures_table(title, "arm, largest lag s, accuracy, of the best fixed")
     best = best_fixed(result)
     for arm, run in result["runs"].items():
         found = figures(run)

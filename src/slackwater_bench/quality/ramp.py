@@ -10,6 +10,7 @@ from slackwater_bench.journal import Journal
 from slackwater_bench.options import option
 from slackwater_bench.quality.overload import capacity_of, rate_line
 from slackwater_bench.quality.trial import QualityTrial, QueryPlan
+from slackwater_bench.tables import figures_table
 from slackwater_bench.trial import Result
 
 LEVELS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)  # of what can be processed
@@ -77,22 +78,12 @@ def figures(result: dict[str, Any], arm: str) -> list[dict[str, float]]:
 
 def table(result: dict[str, Any]) -> Table:
     title = f"rising rate; {result['capacity']:.0f} rows/s can be processed"
-    grid = Table(title=title, title_justify="left")
-    grid.add_column("load", justify="right")
-    for arm in ARMS:
-        for column in ("lag s", "rows/s", "accuracy", "latency s"):
-            grid.add_column(f"{arm} {column}", justify="right")
+    forms = {"lag_s": ".1f", "rows_per_s": ".0f", "accuracy": ".0%", "latency_s": ".1f"}
+    shown = ("lag s", "rows/s", "accuracy", "latency s")
+    headings = (f"{arm} {column}" for arm in ARMS for column in shown)
+    grid = figures_table(title, "load", *headings, names=0)
     for both in zip(*(figures(result, arm) for arm in ARMS), strict=True):
-        cells = [
-            cell
-            for each in both
-            for cell in (
-                f"{each['lag_s']:.1f}",
-                f"{each['rows_per_s']:.0f}",
-                f"{each['accuracy']:.0%}",
-                f"{each['latency_s']:.1f}",
-            )
-        ]
+        cells = [format(each[key], form) for each in both for key, form in forms.items()]
         grid.add_row(f"{both[0]['level']:g}", *cells)
     grid.caption = rate_line(result["runs"]["slackwater"])
     return grid

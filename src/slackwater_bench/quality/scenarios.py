@@ -22,6 +22,7 @@ from slackwater_bench.options import option
 from slackwater_bench.quality.checks import checks, delivered
 from slackwater_bench.quality.fleet_run import FleetRun, section
 from slackwater_bench.quality.overload import capacity_of, rate_figures
+from slackwater_bench.tables import figures_table
 from slackwater_bench.trial import Result
 
 STARTING_S = 60.0  # that queries have to start before the traffic begins
@@ -170,11 +171,8 @@ def _file(plan: Scenario, names: list[str]) -> str:
 
 def table(result: dict[str, Any]) -> Table:
     title = f"scenario {result['scenario']}, {result['rate']:g} rows/s at 1"
-    grid = Table(title=title, title_justify="left")
-    grid.add_column("seconds", justify="right")
     names = [row["query"] for row in result["samples"][-1]["queries"]] if result["samples"] else []
-    for name in names:
-        grid.add_column(name, justify="right")
+    grid = figures_table(title, "seconds", *names, names=0)
     for sample in result["samples"][::15]:
         if sample["at_s"] < 0:
             continue

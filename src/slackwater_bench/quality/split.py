@@ -18,7 +18,8 @@ from slackwater.statistics.intervals import summary
 from slackwater_bench.comparison import Comparison, Show, Step, turns
 from slackwater_bench.journal import Journal
 from slackwater_bench.options import option
-from slackwater_bench.quality.fleet_run import END_LIMIT_S, FleetRun, section
+from slackwater_bench.quality.fleet_run import FleetRun, section
+from slackwater_bench.tables import figures_table
 from slackwater_bench.trial import Result, Trial
 
 PIPELINES = "slackwater_bench.workloads.split_ysb"
@@ -32,6 +33,7 @@ class SplitTrial(Trial):
     """Queries split between two workers, under one arm."""
 
     runner: ClassVar[str] = "slackwater_bench.quality.split:run"
+    around_s: ClassVar[float] = 75.0
 
     arm: str
     queries: int = option(2, "Each on both workers.", least=1)
@@ -42,12 +44,8 @@ class SplitTrial(Trial):
     seed: int = 0
 
     @property
-    def label(self) -> str:
-        return self.arm
-
-    @property
     def expected_s(self) -> float:
-        return STARTING_S + self.warmup_s + self.seconds + END_LIMIT_S / 6
+        return self.around_s + self.warmup_s + self.seconds
 
 
 def measure(base: SplitTrial, repeat: int, journal: Journal, show: Show) -> Result:
@@ -149,9 +147,7 @@ def _judge(
 
 def table(result: dict[str, Any]) -> Table:
     title = f"{result['queries']} queries on two workers, {result['policy']}"
-    grid = Table(title=title, title_justify="left")
-    for column in ("arm", "mean s", "p50", "p99", "windows", "wrong or missing", "cores"):
-        grid.add_column(column, justify="left" if column == "arm" else "right")
+    grid = figures_table(title, "arm, mean s, p50, p99, windows, wrong or missing, cores")
     for run in result["runs"]:
         latency = run["latency_s"]
         cells = [f"{latency[key]:.2f}" for key in ("mean", "p50", "p99")]

@@ -29,6 +29,7 @@ class QualityTrial(Trial):
     """
 
     runner: ClassVar[str] = "slackwater_bench.quality.measurement:run"
+    around_s: ClassVar[float] = 60.0
 
     arm: str
     queries: tuple[QueryPlan, ...] = ()
@@ -46,15 +47,3 @@ class QualityTrial(Trial):
             each if isinstance(each, QueryPlan) else QueryPlan(**each) for each in self.queries
         )
         object.__setattr__(self, "queries", tuple(plans))  # of JSON they are dictionaries
-
-    @property
-    def label(self) -> str:
-        return self.arm
-
-    @property
-    def expected_s(self) -> float:
-        return 60 + self.seconds
-
-    @property
-    def limit_s(self) -> float:
-        return 300 + self.seconds

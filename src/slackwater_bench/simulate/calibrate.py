@@ -16,6 +16,7 @@ from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.prediction import START_S, Calibration, Prediction, predict
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater_bench.klink.trial import PolicyTrial
+from slackwater_bench.tables import figures_table
 
 EVALUATIONS = 160
 FITTED_S = 60.0  # of a run are simulated for a fit
@@ -89,17 +90,14 @@ def table(result: dict[str, Any]) -> Table:
         f"{costs['empty_s']:.3f} s without rows, {costs['waiting_s']:.3f} s of waiting, "
         f"{costs['beside']:.0%} more work beside it"
     )
-    grid = Table(title=title, title_justify="left")
-    for column in ("use", "policy", "workload", "queries"):
-        grid.add_column(column)
-    for column in ("mean s", "predicted", "error", "p99 s", "predicted", "error"):
-        grid.add_column(column, justify="right")
+    figures = "mean s, predicted, error, p99 s, predicted, error"
+    grid = figures_table(title, f"use, policy, workload, queries, {figures}", names=4)
     for row in result["rows"]:
-        figures = []
+        cells = []
         for key in ("mean", "p99"):
-            figures += [f"{row[f'{key}_s']:.2f}", f"{row[f'{key}_predicted_s']:.2f}"]
-            figures.append(f"{row[f'{key}_error']:+.0%}")
-        grid.add_row(row["use"], row["policy"], row["workload"], str(row["queries"]), *figures)
+            cells += [f"{row[f'{key}_s']:.2f}", f"{row[f'{key}_predicted_s']:.2f}"]
+            cells.append(f"{row[f'{key}_error']:+.0%}")
+        grid.add_row(row["use"], row["policy"], row["workload"], str(row["queries"]), *cells)
     return grid
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from rich.table import Table
 
+from slackwater_bench.tables import figures_table
+
 _HEADINGS = {"memory_bytes": "memory GB", "events_per_s": "M events/s", "collecting": "GC %"}
 FULL = 0.9  # of the cores busy: below, hardly anything has to wait
 _SCALES = {"memory_bytes": 1e-9, "events_per_s": 1e-6, "collecting": 100.0}
@@ -30,9 +32,7 @@ def cells(result: dict[str, Any]) -> list[list[str]]:
 
 def table(result: dict[str, Any]) -> Table:
     """Return the table for the terminal."""
-    grid = Table(title=str(result["title"]), title_justify="left")
-    for heading in headings(result):
-        grid.add_column(heading, justify="right")
+    grid = figures_table(str(result["title"]), "", *headings(result), names=0)
     for row in cells(result):
         grid.add_row(*row)
     return grid

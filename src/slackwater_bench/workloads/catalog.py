@@ -1,15 +1,19 @@
 """Which workloads can be measured: by the names that users type, or their own as module:Class."""
 
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slackwater.common.plugins import load_object
 from slackwater.core.errors import UsageError
+from slackwater.traffic import Traffic
 from slackwater_bench.options import split_parameters
 
 if TYPE_CHECKING:
     from slackwater_bench.workloads.base import Workload
+
+AnyWorkload = TypeVar("AnyWorkload", bound="Workload")
 
 # Imported when chosen, so that a trial loads only its own.
 WORKLOADS = {
@@ -81,3 +85,30 @@ def window_of(name: str, window_s: float | None, slide_s: float | None) -> tuple
     slide_s = window_s if slide_s is None else slide_s
     WindowGrid.of_seconds(window_s, slide_s, 0.0)  # refuses what cannot be
     return window_s, slide_s
+
+
+def make_workloads(
+    kind: "type[AnyWorkload]",
+    queries: int,
+    seed: int,
+    phase: Callable[[random.Random], float],
+    options: Mapping[str, Any],
+    **traffic: Any,
+) -> "dict[str, AnyWorkload]":
+    """Make the queries of a fleet by name, each with traffic and phase of its own.
+
+    Parameters
+    ----------
+    phase
+        Where the windows of a query begin, from a source of chance.
+    options
+        Of the workload's constructor, the same for all.
+    traffic
+        Of :class:`slackwater.traffic.Traffic`, but for the seed.
+    """
+    chance = random.Random(seed)
+    found = {}
+    for index in range(queries):
+        mine = Traffic(**traffic, seed=chance.randrange(1 << 30))
+        found[f"q{index:03d}"] = kind(traffic=mine, phase_s=phase(chance), **options)
+    return found
