@@ -14,7 +14,7 @@ from slackwater.core.entities import Operator, Thread
 from slackwater.enforce import Ranked
 from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import Groups
-from slackwater.enforce.journal import Journal, thread_entry
+from slackwater.enforce.journal import Journal, MadeGroup
 from tests.busy_process import busy_process, cpu_ratio, idle_process
 
 BASE = os.getpriority(os.PRIO_PROCESS, 0)  # what processes of ours start with
@@ -236,7 +236,9 @@ def test_the_next_process_puts_back_what_a_killed_one_left(tmp_path: Path, group
         )
         Applier(killed, groups, pytest.fail).apply("p", plan)
         assert [nice_of(thread) for thread in busy.threads] == [19, -20]
-        killed.entries = {"left": {}}  # so that closing it leaves the file, as a kill does
+        killed.entries = {
+            "left": MadeGroup("left")
+        }  # so that closing it leaves the file, as a kill does
         killed.close()
 
         journal = Journal(path)
@@ -246,13 +248,3 @@ def test_the_next_process_puts_back_what_a_killed_one_left(tmp_path: Path, group
         assert [groups.place_of(t) for t in threads_of(busy.process.pid)] == before
         assert not groups.root.exists()
         assert not path.exists()
-
-
-@pytest.mark.usefixtures("may_nice")
-def test_what_another_version_wrote_keeps_nothing_from_being_put_back(applier: Applier) -> None:
-    with idle_process(1) as busy:
-        (thread,) = busy.threads
-        applier.apply("p", enforce.load("nice", best=-20).plan([ranked(thread, 1)], "ratio"))
-        applier.journal.record(thread_entry("colour", thread))
-        applier.restore()
-        assert nice_of(thread) == BASE

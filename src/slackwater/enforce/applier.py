@@ -8,7 +8,17 @@ from pathlib import Path
 from slackwater.common.procfs import is_alive
 from slackwater.core.entities import Thread
 from slackwater.enforce.groups import DEFAULT_SHARES, Groups
-from slackwater.enforce.journal import Entry, Journal, thread_entry, thread_of
+from slackwater.enforce.journal import (
+    Entry,
+    Home,
+    Journal,
+    MadeGroup,
+    NiceValue,
+    Place,
+    ProcessNice,
+    Scheduler,
+    still_there,
+)
 from slackwater.enforce.origins import Origins, go_home, undo_inherited
 from slackwater.enforce.settings import (
     GroupQuota,
@@ -20,7 +30,7 @@ from slackwater.enforce.settings import (
     describe,
 )
 
-_KINDS = ("scheduling", "nice", "process", "place", "home", "group")  # in the order of restoring
+_ORDER = (Scheduler, NiceValue, ProcessNice, Place, Home, MadeGroup)  # of restoring
 _POLICY = {"other": os.SCHED_OTHER, "round-robin": os.SCHED_RR | os.SCHED_RESET_ON_FORK}
 
 Target = tuple[str, Thread | str]  # what kind of setting, of whom
@@ -78,7 +88,7 @@ class Applier:
         """Put everything back that the journal knows, also what an earlier process left."""
         entries = list(self.journal.entries.values())
         # Deeper groups first; a group goes after the threads in it.
-        entries.sort(key=lambda entry: (_rank(entry), -len(entry.get("path", ""))))
+        entries.sort(key=lambda entry: (_rank(entry), -len(getattr(entry, "path", ""))))
         restored = sum(self._undo(entry) for entry in entries)
         self._set.clear()
         self._owners.clear()
@@ -109,8 +119,7 @@ class Applier:
             case Scheduling(thread, scheduler, priority):
                 policy = os.sched_getscheduler(thread.tid)
                 was = os.sched_getparam(thread.tid).sched_priority
-                entry = thread_entry("scheduling", thread, policy=policy, priority=was)
-                self.journal.record(entry)
+                self.journal.record(Scheduler(*thread, policy, was))
                 _schedule(thread, _POLICY[scheduler], priority)
             case GroupShare(group, shares):
                 self._make(group).set_shares(group, shares)
@@ -125,7 +134,7 @@ class Applier:
         groups = self.groups
         assert groups is not None, "a translator that groups was let in without groups"
         for name in dict.fromkeys(("", group)):
-            self.journal.record({"kind": "group", "path": str(groups.path(name))})
+            self.journal.record(MadeGroup(str(groups.path(name))))
             groups.make(name)
         return groups
 
@@ -143,12 +152,11 @@ class Applier:
 
     def _put_back(self, target: Target) -> None:
         setting = self._set.pop(target, None)
-        kinds = {Nice: "nice", Scheduling: "scheduling"}
         match setting:
-            case Nice(thread) | Scheduling(thread):
-                entry = self.journal.entry_of(kinds[type(setting)], thread)
-                if entry is not None:
-                    self._undo(entry)
+            case Nice(thread):
+                self._undo_if_known(self.journal.entry_of(NiceValue, thread))
+            case Scheduling(thread):
+                self._undo_if_known(self.journal.entry_of(Scheduler, thread))
             case Member(thread) if self.groups is not None and is_alive(thread):
                 with suppress(OSError):
                     self.groups.add(thread, "")  # beside the groups; out of ours with the last
@@ -160,7 +168,7 @@ class Applier:
         group = setting.group
         if all(getattr(each, "group", None) != group for each in self._set.values()):
             if groups.remove(groups.path(group)):
-                self.journal.forget({"kind": "group", "path": str(groups.path(group))})
+                self.journal.forget(MadeGroup(str(groups.path(group))))
             return
         with suppress(OSError):
             if isinstance(setting, GroupShare):
@@ -171,12 +179,16 @@ class Applier:
     def _leave(self, pids: set[int]) -> None:
         """Leave processes of which nothing is set any more, with what was born meanwhile."""
         left = pids - {thread.pid for _, thread in self._set if isinstance(thread, Thread)}
-        mine = [each for each in self.journal.entries.values() if each.get("pid") in left]
-        wholes = [each for each in mine if each["kind"] in ("process", "place", "home")]
-        for entry in sorted(wholes, key=_rank):
+        entries = self.journal.entries.values()
+        wholes = [each for each in entries if isinstance(each, ProcessNice | Place | Home)]
+        for entry in sorted((each for each in wholes if each.pid in left), key=_rank):
             self._undo(entry)
         for pid in left:
             self._nested.pop(pid, None)
+
+    def _undo_if_known(self, entry: Entry | None) -> None:
+        if entry is not None:
+            self._undo(entry)
 
     def _undo(self, entry: Entry) -> bool:
         """Put one thing back; what cannot be put back stays in the journal, unless it has gone."""
@@ -185,37 +197,35 @@ class Applier:
         except ProcessLookupError:
             pass
         except OSError as error:
-            if entry["kind"] == "group" or thread_of(entry) is not None:
+            if isinstance(entry, MadeGroup) or still_there(entry):
                 self._complain(f"could not put back {entry}: {error.strerror}")
                 return False
         self.journal.forget(entry)
         return True
 
     def _undo_now(self, entry: Entry) -> None:
-        if entry["kind"] == "group":
-            folder = Path(entry["path"])
-            if self.groups is not None and not self.groups.remove(folder):
+        if isinstance(entry, MadeGroup):
+            if self.groups is not None and not self.groups.remove(Path(entry.path)):
                 raise OSError(0, "still in use")
             return
-        thread = thread_of(entry)
-        if thread is None:
+        if not still_there(entry):
             return
-        match entry["kind"]:
-            case "nice":
-                os.setpriority(os.PRIO_PROCESS, thread.tid, entry["value"])
-            case "scheduling":
-                _schedule(thread, entry["policy"], entry["priority"])
-            case "process":
-                undo_inherited(thread, entry)
-            case "place" if self.groups is not None:
-                self.groups.put_back(thread, entry["path"])
-            case "home" if self.groups is not None:
-                go_home(self.groups, thread, entry)
+        match entry:
+            case NiceValue(value=value):
+                os.setpriority(os.PRIO_PROCESS, entry.tid, value)
+            case Scheduler(policy=policy, priority=priority):
+                _schedule(entry.thread, policy, priority)
+            case ProcessNice():
+                undo_inherited(entry)
+            case Place(path=path) if self.groups is not None:
+                self.groups.put_back(entry.thread, path)
+            case Home() if self.groups is not None:
+                go_home(self.groups, entry)
 
 
 def _rank(entry: Entry) -> int:
-    """Rank an entry by when it is put back; what another version has written comes last."""
-    return _KINDS.index(entry["kind"]) if entry["kind"] in _KINDS else len(_KINDS)
+    """Rank an entry by when it is put back."""
+    return _ORDER.index(type(entry))
 
 
 def _schedule(thread: Thread, policy: int, priority: int) -> None:

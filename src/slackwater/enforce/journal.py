@@ -5,11 +5,13 @@ one that nobody holds but that has lines was left by a process that was killed.
 """
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from slackwater.common.procfs import find_thread
 from slackwater.core.entities import Thread
@@ -17,7 +19,74 @@ from slackwater.core.errors import SlackwaterError, UsageError
 
 ROOM = 1000  # lines of what was forgotten, until the file is written anew
 
-Entry = dict[str, Any]
+
+class _OfThread(Struct, frozen=True, tag_field="kind"):
+    """Something that a thread (of a process: its main one) had."""
+
+    pid: int
+    tid: int
+    started: int
+
+    @property
+    def thread(self) -> Thread:
+        return Thread(self.pid, self.tid, self.started)
+
+    @property
+    def key(self) -> str:
+        return _key(type(self), self.thread)
+
+
+class NiceValue(_OfThread, frozen=True, tag="nice"):
+    """The nice value of a thread."""
+
+    value: int
+
+
+class Scheduler(_OfThread, frozen=True, tag="scheduling"):
+    """The scheduling policy of a thread, as the kernel numbers it, and its priority."""
+
+    policy: int
+    priority: int
+
+
+class ProcessNice(_OfThread, frozen=True, tag="process"):
+    """The nice value of a process, which threads that were born later have inherited from us."""
+
+    nice: int
+    since: int  # ticks since boot: threads that were born then or later
+
+
+class Place(_OfThread, frozen=True, tag="place"):
+    """The group of a thread."""
+
+    path: str
+
+
+class Home(_OfThread, frozen=True, tag="home"):
+    """The group that a process belongs to as a whole."""
+
+    path: str
+
+
+class MadeGroup(Struct, frozen=True, tag_field="kind", tag="group"):
+    """A group that we made."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        return f"group {self.path}"
+
+
+class _Forget(Struct, frozen=True):
+    """The key of an entry that counts no more."""
+
+    forget: str
+
+
+OfThread = NiceValue | Scheduler | ProcessNice | Place | Home
+Entry = OfThread | MadeGroup
+KnownOfThread = TypeVar("KnownOfThread", NiceValue, Scheduler, ProcessNice, Place, Home)
 
 
 class Journal:
@@ -47,26 +116,26 @@ class Journal:
         self._lines = 0  # of the file
         for entry in self._read():
             self._lines += 1
-            if "forget" in entry:
-                self.entries.pop(entry["forget"], None)
+            if isinstance(entry, _Forget):
+                self.entries.pop(entry.forget, None)
             else:
-                self.entries.setdefault(key_of(entry), entry)
+                self.entries.setdefault(entry.key, entry)
 
     def record(self, entry: Entry) -> None:
         """Remember what was there; the first word on a thing counts."""
-        key = key_of(entry)
-        if key not in self.entries:
+        if entry.key not in self.entries:
             self._write(entry)
-            self.entries[key] = entry
+            self.entries[entry.key] = entry
 
-    def entry_of(self, kind: str, thread: Thread) -> Entry | None:
+    def entry_of(self, kind: type[KnownOfThread], thread: Thread) -> KnownOfThread | None:
         """Return what it remembers of a thread."""
-        return self.entries.get(key_of(thread_entry(kind, thread)))
+        found = self.entries.get(_key(kind, thread))
+        return found if isinstance(found, kind) else None
 
     def forget(self, entry: Entry) -> None:
         """Forget what has been put back, or has gone."""
-        if self.entries.pop(key_of(entry), None) is not None:
-            self._write({"forget": key_of(entry)})
+        if self.entries.pop(entry.key, None) is not None:
+            self._write(_Forget(entry.key))
             if self._lines > 2 * len(self.entries) + ROOM:
                 self.trim()
 
@@ -77,8 +146,8 @@ class Journal:
         for entry in self.entries.values():
             self._write(entry)
 
-    def _write(self, entry: Entry) -> None:
-        os.write(self._file, json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+    def _write(self, entry: Entry | _Forget) -> None:
+        os.write(self._file, msgspec.json.encode(entry) + b"\n")
         self._lines += 1
 
     def close(self) -> None:
@@ -87,30 +156,20 @@ class Journal:
             self.path.unlink(missing_ok=True)
         os.close(self._file)
 
-    def _read(self) -> Iterator[Entry]:
-        for line in self.path.read_text(errors="replace").splitlines():
+    def _read(self) -> Iterator[Entry | _Forget]:
+        for line in self.path.read_bytes().splitlines():
+            kind = _Forget if line.startswith(b'{"forget"') else Entry
             try:
-                entry = json.loads(line)
-                if "forget" not in entry:
-                    key_of(entry)
-            except (ValueError, KeyError, TypeError):
-                continue  # cut off in the middle: its change did not happen yet
-            yield entry
+                yield msgspec.json.decode(line, type=kind)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                # Cut off in the middle: its change did not happen yet. Or of another version.
+                continue
 
 
-def key_of(entry: Entry) -> str:
-    """Return what an entry speaks of."""
-    if entry["kind"] == "group":
-        return f"group {entry['path']}"
-    return f"{entry['kind']} {entry['pid']} {entry['tid']} {entry['started']}"
+def still_there(entry: OfThread) -> bool:
+    """Tell whether the thread of an entry lives, and is the same one."""
+    return find_thread(entry.pid, entry.tid) == entry.thread
 
 
-def thread_entry(kind: str, thread: Thread, **values: Any) -> Entry:
-    """Make an entry about a thread (of a process: its main one)."""
-    return {"kind": kind, **thread._asdict(), **values}
-
-
-def thread_of(entry: Entry) -> Thread | None:
-    """Return the thread of an entry, if it still is the same one."""
-    thread = Thread(entry["pid"], entry["tid"], entry["started"])
-    return thread if find_thread(thread.pid, thread.tid) == thread else None
+def _key(kind: type[Struct], thread: Thread) -> str:
+    return f"{kind.__struct_config__.tag} {thread.pid} {thread.tid} {thread.started}"

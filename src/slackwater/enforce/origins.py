@@ -18,7 +18,7 @@ from slackwater.common.procfs import (
 )
 from slackwater.core.entities import Thread
 from slackwater.enforce.groups import Groups
-from slackwater.enforce.journal import Entry, Journal, thread_entry
+from slackwater.enforce.journal import Home, Journal, KnownOfThread, NiceValue, Place, ProcessNice
 
 
 class Origins:
@@ -29,13 +29,13 @@ class Origins:
 
     def note_nice(self, thread: Thread) -> None:
         """Note the nice value of a thread before it is changed for the first time."""
-        if self._journal.entry_of("nice", thread) is not None:
+        if self._journal.entry_of(NiceValue, thread) is not None:
             return
         main = _main_of(thread.pid)
-        process = self._journal.entry_of("process", main) or self._note_process(main)
-        inherited = thread.started >= process["since"]
-        value = process["nice"] if inherited else os.getpriority(os.PRIO_PROCESS, thread.tid)
-        self._journal.record(thread_entry("nice", thread, value=value))
+        process = self._journal.entry_of(ProcessNice, main) or self._note_process(main)
+        inherited = thread.started >= process.since
+        value = process.nice if inherited else os.getpriority(os.PRIO_PROCESS, thread.tid)
+        self._journal.record(NiceValue(*thread, value))
 
     def note_places(self, groups: Groups, pid: int) -> Thread:
         """Note where a process's threads are, and where it belongs, before it is nested."""
@@ -43,27 +43,27 @@ class Origins:
         for thread in threads_of(pid):
             place = groups.place_of(thread)
             if place is not None and not groups.holds(place):
-                self._journal.record(thread_entry("place", thread, path=place))
+                self._journal.record(Place(*thread, place))
         home = groups.place_of(main)
         if home is not None and groups.holds(home):
-            parent = self._parent_entry("home", main)
-            home = None if parent is None else parent["path"]
+            parent = self._parent_entry(Home, main)
+            home = None if parent is None else parent.path
         if home is not None:
-            self._journal.record(thread_entry("home", main, path=home))
+            self._journal.record(Home(*main, home))
         return main
 
-    def _note_process(self, main: Thread) -> Entry:
-        parent = self._parent_entry("process", main)
-        if parent is not None and main.started >= parent["since"]:
-            nice, since = parent["nice"], 0  # all of its threads have inherited
+    def _note_process(self, main: Thread) -> ProcessNice:
+        parent = self._parent_entry(ProcessNice, main)
+        if parent is not None and main.started >= parent.since:
+            nice, since = parent.nice, 0  # all of its threads have inherited
         else:
             nice = os.getpriority(os.PRIO_PROCESS, main.tid)
             since = ticks_since_boot()
-        entry = thread_entry("process", main, nice=nice, since=since)
+        entry = ProcessNice(*main, nice, since)
         self._journal.record(entry)
         return entry
 
-    def _parent_entry(self, kind: str, main: Thread) -> Entry | None:
+    def _parent_entry(self, kind: type[KnownOfThread], main: Thread) -> KnownOfThread | None:
         """Return the entry of the nearest process above it that has one."""
         stat = read_stat(main.pid)
         while stat is not None and stat.parent > 1:
@@ -75,24 +75,24 @@ class Origins:
         return None
 
 
-def undo_inherited(main: Thread, entry: Entry) -> None:
+def undo_inherited(entry: ProcessNice) -> None:
     """Give threads that were born since, in the process or below it, what it had."""
-    for thread in _below(main):
-        if thread.started >= entry["since"]:
+    for thread in _below(entry.thread):
+        if thread.started >= entry.since:
             try:
-                if os.getpriority(os.PRIO_PROCESS, thread.tid) != entry["nice"]:
-                    os.setpriority(os.PRIO_PROCESS, thread.tid, entry["nice"])
+                if os.getpriority(os.PRIO_PROCESS, thread.tid) != entry.nice:
+                    os.setpriority(os.PRIO_PROCESS, thread.tid, entry.nice)
             except ProcessLookupError:
                 continue
 
 
-def go_home(groups: Groups, main: Thread, entry: Entry) -> None:
+def go_home(groups: Groups, entry: Home) -> None:
     """Let threads of the process, and below it, that are in groups of ours leave them."""
-    for thread in _below(main):
+    for thread in _below(entry.thread):
         place = groups.place_of(thread)
         if place is not None and groups.holds(place):
             try:
-                groups.put_back(thread, entry["path"])
+                groups.put_back(thread, entry.path)
             except ProcessLookupError:
                 continue
 

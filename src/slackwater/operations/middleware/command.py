@@ -10,7 +10,7 @@ from slackwater.core.clock import Deadline
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import find_groups
-from slackwater.enforce.journal import Journal
+from slackwater.enforce.journal import Journal, MadeGroup, Place
 from slackwater.enforce.settings import describe
 from slackwater.ipc import client
 from slackwater.ipc.questions import Ask, AskStatus, Question, Switch
@@ -73,8 +73,8 @@ def restore(name: str | None, say: Say) -> int:
                 raise
             say(str(error))  # of one that runs: it puts everything back itself
             continue
-        kinds = {entry["kind"] for entry in journal.entries.values()}
-        groups = find_groups(f"slackwater-{path.stem}") if kinds & {"group", "place"} else None
+        grouped = any(isinstance(each, MadeGroup | Place) for each in journal.entries.values())
+        groups = find_groups(f"slackwater-{path.stem}") if grouped else None
         restored = Applier(journal, groups, say).restore()
         left += len(journal.entries)
         journal.close()

@@ -9,7 +9,7 @@ from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.core.protocols import Clock
 from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import Groups, check_writable, find_groups
-from slackwater.enforce.journal import Journal
+from slackwater.enforce.journal import Journal, MadeGroup, Place
 from slackwater.enforce.rights import autogroup_warning, lacking_nice, lacking_real_time
 from slackwater.enforce.settings import Member, Nice, Scheduling, Setting, describe
 from slackwater.operations.middleware.engine import Engine
@@ -60,14 +60,14 @@ class Middleware:
         self._cpu_before_s = process_cpu_s()
         self._may: dict[tuple[str, int], bool] = {}
         needs_groups = any("groups" in task.translator.needs for task in self.tasks)
-        left = any(entry["kind"] in ("group", "place") for entry in journal.entries.values())
+        left = any(isinstance(each, MadeGroup | Place) for each in journal.entries.values())
         groups = self._groups(file) if needs_groups or left else None
         self.applier = Applier(journal, groups, self._once)
         if journal.entries and not dry_run:
             restored = self.applier.restore()
             say(f"put back {restored} settings that an earlier middleware left")
         if groups is not None and needs_groups and not dry_run:
-            journal.record({"kind": "group", "path": str(groups.root)})
+            journal.record(MadeGroup(str(groups.root)))
             try:
                 check_writable(groups)
             except SlackwaterError as error:
