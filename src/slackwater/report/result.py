@@ -1,10 +1,27 @@
-"""A benchmark's result that shows itself in a notebook."""
+"""Results of benchmarks as they go to JSON; one shows itself in a notebook."""
 
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from slackwater.core.errors import UsageError
+
+
+class Panel(TypedDict):
+    """A plot with its data."""
+
+    title: str
+    caption: str
+    x_label: str
+    y_label: str
+    series: dict[str, list[list[float | None]]]  # by name: x, y, low, high; the last may be none
+
+
+class Findings(TypedDict):
+    """What an experiment found."""
+
+    rows: list[dict[str, Any]]  # fields of a trial and its figures
+    panels: list[Panel]
 
 
 class BenchResult(dict[str, Any]):

@@ -2,12 +2,43 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from rich.table import Table
 
 from slackwater_bench.tables import figures_table
+
+
+class AionRun(TypedDict, total=False):
+    """One trial as it goes to JSON; one that failed has ``error`` instead of figures."""
+
+    workload: str
+    setting: str
+    rate: str
+    sampler: str
+    repeat: int
+    windows: dict[str, int]
+    latencies_s: list[float]
+    waits_s: list[float]
+    rests_s: list[float]
+    sampling_rate: dict[str, float]
+    errors: list[float]
+    unbounded_errors: list[float]
+    missing_groups: int
+    intervals: int
+    covered: int
+    cpu_s: float
+    planner_cpu_s: float
+    trial: dict[str, Any]  # of AionTrial
+    error: str
+
+
+class AionResult(TypedDict):
+    """All trials of a comparison."""
+
+    runs: list[AionRun]
+
 
 Key = tuple[str, str, str, str]  # workload, setting, rate, sampler
 BASE = "k-slack"  # what others are compared with: no sampling, waits for all
@@ -49,9 +80,9 @@ class Figures:
         return float(np.mean(np.array(self.errors) <= error)) if self.errors else math.nan
 
 
-def figures(result: dict[str, Any]) -> dict[Key, Figures]:
+def figures(result: AionResult) -> dict[Key, Figures]:
     """Put the runs of each arm together, in their order."""
-    runs: dict[Key, list[dict[str, Any]]] = {}
+    runs: dict[Key, list[AionRun]] = {}
     for run in result["runs"]:
         if "error" not in run:
             key = (run["workload"], run["setting"], run["rate"], run["sampler"])
@@ -59,8 +90,8 @@ def figures(result: dict[str, Any]) -> dict[Key, Figures]:
     return {key: _together(found) for key, found in runs.items()}
 
 
-def _together(runs: list[dict[str, Any]]) -> Figures:
-    def joined(name: str) -> list[float]:
+def _together(runs: list[AionRun]) -> Figures:
+    def joined(name: Literal["latencies_s", "waits_s", "rests_s", "errors"]) -> list[float]:
         return [value for run in runs for value in run[name]]
 
     intervals = sum(run["intervals"] for run in runs)
@@ -82,7 +113,7 @@ def _together(runs: list[dict[str, Any]]) -> Figures:
     )
 
 
-def table(result: dict[str, Any], error: float) -> Table:
+def table(result: AionResult, error: float) -> Table:
     """Return the table for the terminal."""
     shown = figures_table(
         "latency from a window's end to its result; waiting and the rest apart",

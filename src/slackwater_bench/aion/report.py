@@ -10,10 +10,10 @@ from slackwater.report.drawing import Plot, bars_height_in, draw, paint_bars
 from slackwater.report.page import assemble, write_page
 from slackwater.report.palette import Palette
 from slackwater.statistics.intervals import mean_interval
-from slackwater_bench.aion.figures import Figures, Key, figures
+from slackwater_bench.aion.figures import AionResult, Figures, Key, figures
 
 
-def write_aion_report(result: dict[str, Any], error: float, folder: Path) -> Path:
+def write_aion_report(result: AionResult, error: float, folder: Path) -> Path:
     """Write ``index.html``."""
     found = figures(result)
     palette = Palette(key[3] for key in found)

@@ -1,18 +1,18 @@
 """A comparison as a table."""
 
-from typing import Any
+from typing import Literal
 
 from rich.table import Table
 
 from slackwater.statistics.intervals import summary
+from slackwater_bench.klink.results import PolicyResult, PolicyRun, Summary
 from slackwater_bench.tables import figures_table
 
+Mean = Literal["throughput_eps", "batches", "wasted", "cpu_s", "controller_cpu_s"]
 _FIGURES = ("p50", "p90", "p99", "max")
 
-Run = dict[str, Any]
 
-
-def table(result: dict[str, Any]) -> Table:
+def table(result: PolicyResult) -> Table:
     """Return a block for each number of queries; repeats pooled, the first arm as reference."""
     slide = "" if result["slide_s"] == result["window_s"] else f" every {result['slide_s']:g} s"
     grid = figures_table(
@@ -24,7 +24,7 @@ def table(result: dict[str, Any]) -> Table:
     )
     names = list(dict.fromkeys(run["policy"] for run in result["runs"]))
     for count in result["query_counts"]:
-        first: dict[str, float | None] | None = None
+        first: Summary | None = None
         for name in names:
             runs = [r for r in result["runs"] if (r["policy"], r["queries"]) == (name, count)]
             figures = summary([v for run in runs for v in run.get("latencies_s", ())])
@@ -36,9 +36,9 @@ def table(result: dict[str, Any]) -> Table:
 
 def _cells(
     name: str,
-    runs: list[Run],
-    figures: dict[str, float | None],
-    first: dict[str, float | None],
+    runs: list[PolicyRun],
+    figures: Summary,
+    first: Summary,
 ) -> list[str]:
     done = [run for run in runs if "error" not in run]
     if len(done) < len(runs):
@@ -46,7 +46,7 @@ def _cells(
     if not done:
         return [name]
 
-    def mean(key: str, digits: int) -> str:
+    def mean(key: Mean, digits: int) -> str:
         return f"{sum(run[key] for run in done) / len(done):.{digits}f}"
 
     def ratio(key: str) -> str:
@@ -54,7 +54,8 @@ def _cells(
         return f"{mine / reference:.2f}" if mine is not None and reference else ""
 
     ideals_s = [ideal for run in done for ideal in run.get("ideal_s", ()) if ideal is not None]
-    windows = {key: sum(run["windows"][key] for run in done) for key in done[0]["windows"]}
+    windows = [run["windows"] for run in done]
+    emitted, expected = (sum(each[key] for each in windows) for key in ("emitted", "expected"))
     return [
         name,
         _seconds(figures["mean"]),
@@ -62,8 +63,8 @@ def _cells(
         *(_seconds(figures[key]) for key in _FIGURES),
         ratio("mean"),
         ratio("p99"),
-        f"{windows['emitted']}/{windows['expected']}",
-        str(windows["wrong"]),
+        f"{emitted}/{expected}",
+        str(sum(each["wrong"] for each in windows)),
         mean("throughput_eps", 0),
         mean("batches", 0),
         mean("wasted", 0),

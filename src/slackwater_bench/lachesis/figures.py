@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from rich.table import Table
 
@@ -23,20 +23,50 @@ KINDS: dict[str, tuple[str, str, str | None]] = {
 }
 
 
+class EngineFigures(TypedDict):
+    """What was seen of one engine in one slice, as it goes to JSON; lists are by look."""
+
+    spread: list[float]
+    middle: list[float]
+    queued: list[float]
+    oldest_s: list[float]
+    latency_s: list[float]
+    sizes: list[float]
+    rows_per_s: dict[str, float]
+    cores: float  # of operators
+    looks: int
+
+
+class SliceResult(TypedDict):
+    """One arm in one round."""
+
+    arm: str
+    round: int
+    engines: dict[str, EngineFigures]
+    middleware: dict[str, Any]  # its status; empty where nothing is steered
+
+
+class LachesisResult(TypedDict):
+    """All slices of a run."""
+
+    settings: dict[str, Any]  # of LachesisSettings
+    runs: list[SliceResult]
+
+
 @dataclass(frozen=True)
 class Arm:
     """All that was seen of one engine under one arm."""
 
     engine: str
     name: str
-    rounds: list[dict[str, Any]]  # one for each slice
+    rounds: list[EngineFigures]  # one for each slice
     shares: list[float]  # CPU of the middleware, of one core
 
     def values(self, kind: str) -> list[list[float]]:
         """Return one list for each round."""
         if kind in ("in", "out"):
             return [[each["rows_per_s"][kind]] for each in self.rounds]
-        return [each[kind] for each in self.rounds]
+        return [each[kind] for each in self.rounds]  # type: ignore[literal-required]
 
     def interval(self, kind: str) -> Interval:
         return mean_interval(self.values(kind))
@@ -53,7 +83,7 @@ class Arm:
         return sum(self.shares) / len(self.shares) / (os.cpu_count() or 1)
 
 
-def arms_of(result: dict[str, Any]) -> list[Arm]:
+def arms_of(result: LachesisResult) -> list[Arm]:
     """Return the arms by engine, then in the order of the first round."""
     runs = result["runs"]
     engines = list(runs[0]["engines"]) if runs else []
@@ -77,7 +107,7 @@ def against_default(arm: Arm, arms: Sequence[Arm], kind: str) -> Interval | None
     return ratio_interval(mine[:rounds], theirs[:rounds])
 
 
-def table(result: dict[str, Any]) -> Table:
+def table(result: LachesisResult) -> Table:
     """Return means with 95 % intervals, and ratios to the default; a policy's goal is marked."""
     title = "through the kernel: mean [95 % interval]; × the default; * its goal"
     kinds = (name for name, _, _ in KINDS.values())

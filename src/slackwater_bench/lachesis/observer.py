@@ -16,6 +16,7 @@ from slackwater.core.errors import EngineError
 from slackwater.engines import outside
 from slackwater.engines.outside import Driver
 from slackwater.metrics import MetricProvider
+from slackwater_bench.lachesis.figures import EngineFigures
 
 LOOK_EVERY_S = 0.5
 METRICS = ("queue-size", "head-age")
@@ -36,7 +37,8 @@ class Samples:
     first_s: float | None = None
     last_s: float = 0.0
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> EngineFigures:
+        """Return what was seen."""
         passed_s = self.last_s - (self.first_s or 0.0)
         if self.first_s is None or passed_s <= 0:
             raise EngineError("an engine did not answer for a whole slice")

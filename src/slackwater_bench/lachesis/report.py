@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,10 +11,10 @@ from slackwater.report.drawing import Plot, bars_height_in, draw, paint_bars, sh
 from slackwater.report.page import assemble, write_page
 from slackwater.report.palette import Palette
 from slackwater.statistics.intervals import Interval
-from slackwater_bench.lachesis.figures import KINDS, Arm, arms_of
+from slackwater_bench.lachesis.figures import KINDS, Arm, LachesisResult, arms_of
 
 
-def write_lachesis_report(result: dict[str, Any], folder: Path) -> Path:
+def write_lachesis_report(result: LachesisResult, folder: Path) -> Path:
     """Write ``index.html``."""
     arms = arms_of(result)
     palette = Palette(arm.name for arm in arms)

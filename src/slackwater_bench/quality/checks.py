@@ -1,17 +1,17 @@
 """What a fleet under changing load must have kept to, looked for in what was seen of it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from slackwater_bench.quality.results import Checks, FleetRow, FleetSample, QueryFile
 
 TOLERANCE = 0.05  # of a measured accuracy: a few thousand rows, and rates that change meanwhile
 ENOUGH = 0.01  # of a decided one
 
-Row = Mapping[str, Any]
+Queries = Mapping[str, QueryFile]
+Rows = Mapping[str, FleetRow]
 
 
-def checks(
-    queries: Mapping[str, Mapping[str, Any]], samples: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def checks(queries: Queries, samples: Sequence[FleetSample]) -> Checks:
     """Count looks at which a promise was not kept, and what happened besides.
 
     Parameters
@@ -49,9 +49,7 @@ def checks(
     }
 
 
-def delivered(
-    name: str, queries: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Row]
-) -> float | None:
+def delivered(name: str, queries: Queries, rows: Rows) -> float | None:
     """Return what a query keeps of the application's input, after what its sources keep."""
     own = _own(rows.get(name))
     above = [_own(rows.get(source)) for source in queries[name].get("reads", [])]
@@ -60,12 +58,12 @@ def delivered(
     return own * min((each for each in above if each is not None), default=1.0)
 
 
-def _own(row: Row | None) -> float | None:
+def _own(row: FleetRow | None) -> float | None:
     accuracy = row["accuracy"] if row is not None else None
     return accuracy["delivered"] if accuracy is not None else None
 
 
-def _inverted(queries: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Row]) -> int:
+def _inverted(queries: Queries, rows: Rows) -> int:
     """Count queries that are shed though on each of their workers a lesser one could give."""
     found = 0
     sinks = {name: row for name, row in rows.items() if not _feeds(name, queries)}
@@ -77,9 +75,7 @@ def _inverted(queries: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Row])
     return found
 
 
-def _could_give(
-    sinks: Mapping[str, Row], queries: Mapping[str, Mapping[str, Any]], priority: float, worker: str
-) -> bool:
+def _could_give(sinks: Rows, queries: Queries, priority: float, worker: str) -> bool:
     return any(
         row["worker"] == worker
         and row["priority"] < priority
@@ -90,9 +86,9 @@ def _could_give(
     )
 
 
-def _task(name: str, queries: Mapping[str, Mapping[str, Any]]) -> str:
+def _task(name: str, queries: Queries) -> str:
     return str(queries[name].get("task", name))
 
 
-def _feeds(name: str, queries: Mapping[str, Mapping[str, Any]]) -> bool:
+def _feeds(name: str, queries: Queries) -> bool:
     return any(_task(name, queries) in query.get("reads", []) for query in queries.values())

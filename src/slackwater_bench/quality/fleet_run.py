@@ -13,6 +13,7 @@ import psutil
 from slackwater.common.files import replace_text
 from slackwater.common.subprocesses import child_environment
 from slackwater.core.errors import EngineError
+from slackwater_bench.quality.results import FleetSample
 
 END_LIMIT_S = 90.0
 STATUS = "status"
@@ -52,11 +53,11 @@ class FleetRun:
         if self._processes[0].poll() is not None:
             raise EngineError(f"the fleet ended: {self.log()}")
 
-    def samples(self, start_s: float) -> list[dict[str, Any]]:
+    def samples(self, start_s: float) -> list[FleetSample]:
         """Return what its supervisor saw, second by second; times count from ``start_s``."""
         found = []
         for line in (self._folder / STATUS).read_text().splitlines():
-            sample = json.loads(line)
+            sample: FleetSample = json.loads(line)
             for entry in (sample, *sample["events"]):
                 entry["at_s"] = round(entry["at_s"] - start_s, 2)
             found.append(sample)

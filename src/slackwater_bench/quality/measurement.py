@@ -13,6 +13,7 @@ from slackwater.engines.spark.shedding.loop import QualitySettings
 from slackwater.engines.spark.shedding.shedders import Shedders, find_shedders
 from slackwater.quality.rates import ShedPlan
 from slackwater.traffic import Timeline, Traffic
+from slackwater_bench.quality.results import SeenQuery, TrialSample
 from slackwater_bench.quality.trial import QualityTrial, QueryPlan
 from slackwater_bench.trial import Result
 from slackwater_bench.workloads.knn import Knn
@@ -89,12 +90,12 @@ def run(trial: QualityTrial) -> Result:
     }
 
 
-def _figures(watch: Watch, start_s: float, ended_s: float) -> dict[str, Any]:
+def _figures(watch: Watch, start_s: float, ended_s: float) -> SeenQuery:
     """Return what was seen of a query; times count from the beginning of the traffic."""
     return {
-        "lags": [[round(at - start_s, 3), round(lag, 3)] for at, lag in watch.lags(ended_s)],
+        "lags": [(round(at - start_s, 3), round(lag, 3)) for at, lag in watch.lags(ended_s)],
         "batches": [
-            [round(at - start_s, 3), round(took, 3), seen, kept]
+            (round(at - start_s, 3), round(took, 3), seen, kept)
             for at, took, seen, kept in watch.batches
         ],
     }
@@ -123,8 +124,8 @@ def _keep_renewing(shedders: Shedders, plan: ShedPlan) -> None:
 
 def _watch(
     fleet: Fleet, watches: dict[str, Watch], start_s: float, until_s: float
-) -> list[dict[str, Any]]:
-    samples = []
+) -> list[TrialSample]:
+    samples: list[TrialSample] = []
     while time.time() < until_s:
         time.sleep(LOOK_EVERY_S)
         now_s = time.time()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from rich.table import Table
@@ -11,9 +11,10 @@ from slackwater.core.errors import EngineError
 from slackwater_bench.comparison import Comparison, Show, Step
 from slackwater_bench.journal import Journal
 from slackwater_bench.options import option
+from slackwater_bench.quality.results import OverloadResult, QualityRun
 from slackwater_bench.quality.trial import QualityTrial, QueryPlan
 from slackwater_bench.tables import figures_table
-from slackwater_bench.trial import Result, run_in_process
+from slackwater_bench.trial import run_in_process
 
 SETTLING_S = 10.0  # after the beginning of the overload, that do not count
 LAG_LIMIT_S = 2.0
@@ -34,7 +35,7 @@ class Overload:
     master: str = option("local[2]", "Spark master.")
 
 
-def measure(overload: Overload, journal: Journal, show: Show) -> Result:
+def measure(overload: Overload, journal: Journal, show: Show) -> OverloadResult:
     """Run all arms, one after another, each in a process of its own."""
     show("what the machine can do")
     capacity = capacity_of(overload.references, overload.master)
@@ -57,14 +58,14 @@ def measure(overload: Overload, journal: Journal, show: Show) -> Result:
     for _ in range(SEARCHES):
         part = round((good + bad) / 2, 4)
         found = comparison.run_step("runs", step(f"fixed:{part:g}", fixed_s))
-        if figures(found)["lag_s"] <= LAG_LIMIT_S:
+        if figures(cast(QualityRun, found))["lag_s"] <= LAG_LIMIT_S:
             good = part
         else:
             bad = part
-    return comparison.result
+    return cast(OverloadResult, comparison.result)
 
 
-def figures(run: dict[str, Any]) -> dict[str, float]:
+def figures(run: QualityRun) -> dict[str, float]:
     """Return the largest lag after settling, and the accuracy since then."""
     since_s = CALM_S + SETTLING_S
     query = run["queries"]["knn"]
@@ -77,11 +78,11 @@ def figures(run: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def rate_errors(run: dict[str, Any]) -> dict[str, float]:
+def rate_errors(run: QualityRun) -> dict[str, float]:
     """Return errors of the source's estimated rate: mean, and 90th percentile of their size."""
     looks = [look for sample in run["samples"] for look in sample["queries"].values()]
-    known = [look for look in looks if look["rate_estimate"] is not None and look["rate"] > 0]
-    return rate_figures([(look["rate_estimate"], look["rate"]) for look in known])
+    pairs = [(look["rate_estimate"], look["rate"]) for look in looks if look["rate"] > 0]
+    return rate_figures([(estimate, rate) for estimate, rate in pairs if estimate is not None])
 
 
 def rate_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
@@ -100,7 +101,7 @@ def rate_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
     }
 
 
-def best_fixed(result: dict[str, Any]) -> str | None:
+def best_fixed(result: OverloadResult) -> str | None:
     """Return the largest fixed rate that does not fall behind."""
     good = [
         arm
@@ -110,7 +111,7 @@ def best_fixed(result: dict[str, Any]) -> str | None:
     return max(good, key=lambda arm: float(arm.partition(":")[2]), default=None)
 
 
-def table(result: dict[str, Any]) -> Table:
+def table(result: OverloadResult) -> Table:
     title = f"{result['rate']} rows/s where {result['capacity']:.0f} can be processed"
     grid = figures_table(title, "arm, largest lag s, accuracy, of the best fixed")
     best = best_fixed(result)
@@ -124,7 +125,7 @@ def table(result: dict[str, Any]) -> Table:
     return grid
 
 
-def rate_line(run: dict[str, Any]) -> str | None:
+def rate_line(run: QualityRun) -> str | None:
     """Say how well the rate of the source was estimated, for a table's foot."""
     errors = rate_errors(run)
     if not errors:

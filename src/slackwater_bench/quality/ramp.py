@@ -1,7 +1,7 @@
 """A rate that rises and rises: lag, throughput and latency of Spark alone and of Slackwater."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 from rich.table import Table
 
@@ -9,9 +9,9 @@ from slackwater_bench.comparison import Comparison, Show, Step
 from slackwater_bench.journal import Journal
 from slackwater_bench.options import option
 from slackwater_bench.quality.overload import capacity_of, rate_line
+from slackwater_bench.quality.results import RampResult
 from slackwater_bench.quality.trial import QualityTrial, QueryPlan
 from slackwater_bench.tables import figures_table
-from slackwater_bench.trial import Result
 
 LEVELS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)  # of what can be processed
 ARMS = ("plain", "slackwater")
@@ -26,7 +26,7 @@ class Ramp:
     master: str = option("local[2]", "Spark master.")
 
 
-def measure(ramp: Ramp, journal: Journal, show: Show) -> Result:
+def measure(ramp: Ramp, journal: Journal, show: Show) -> RampResult:
     """Run each level for so long, one after another, in both arms."""
     show("what the machine can do")
     capacity = capacity_of(ramp.references, ramp.master)
@@ -45,10 +45,10 @@ def measure(ramp: Ramp, journal: Journal, show: Show) -> Result:
     comparison = Comparison(head, journal, show, by="arm", tolerant=False)
     comparison.expect("runs", steps)
     comparison.run("runs", steps)
-    return comparison.result
+    return cast(RampResult, comparison.result)
 
 
-def figures(result: dict[str, Any], arm: str) -> list[dict[str, float]]:
+def figures(result: RampResult, arm: str) -> list[dict[str, float]]:
     """Return largest lag, rows a second, accuracy, mean time from row to result of each level."""
     query, step_s = result["runs"][arm]["queries"]["knn"], result["step_s"]
     found = []
@@ -76,7 +76,7 @@ def figures(result: dict[str, Any], arm: str) -> list[dict[str, float]]:
     return found
 
 
-def table(result: dict[str, Any]) -> Table:
+def table(result: RampResult) -> Table:
     title = f"rising rate; {result['capacity']:.0f} rows/s can be processed"
     forms = {"lag_s": ".1f", "rows_per_s": ".0f", "accuracy": ".0%", "latency_s": ".1f"}
     shown = ("lag s", "rows/s", "accuracy", "latency s")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from matplotlib.figure import Figure
 
@@ -12,6 +12,14 @@ from slackwater.report.palette import Palette
 from slackwater_bench.quality import ramp
 from slackwater_bench.quality.checks import delivered
 from slackwater_bench.quality.overload import CALM_S, best_fixed, figures
+from slackwater_bench.quality.results import (
+    FleetSample,
+    OverloadResult,
+    QualityRun,
+    QueryFile,
+    RampResult,
+    ScenarioResult,
+)
 from slackwater_bench.quality.scenarios import LOADS, WORKERS
 
 Series = Mapping[str, Sequence[tuple[float, float]]]  # by name: seconds and values
@@ -19,7 +27,7 @@ Series = Mapping[str, Sequence[tuple[float, float]]]  # by name: seconds and val
 LAG = "Lag is how long the oldest row had waited that no micro-batch had taken."
 
 
-def write_overload_report(result: dict[str, Any], folder: Path) -> Path:
+def write_overload_report(result: OverloadResult, folder: Path) -> Path:
     """Write ``index.html``."""
     best = best_fixed(result)
     arms = [arm for arm in ("plain", best, "slackwater") if arm is not None]
@@ -56,7 +64,7 @@ def write_overload_report(result: dict[str, Any], folder: Path) -> Path:
     return write_page(text, folder)
 
 
-def write_ramp_report(result: dict[str, Any], folder: Path) -> Path:
+def write_ramp_report(result: RampResult, folder: Path) -> Path:
     """Write ``index.html``."""
     palette, runs = Palette(ramp.ARMS), result["runs"]
     steps = {arm: ramp.figures(result, arm) for arm in ramp.ARMS}
@@ -91,7 +99,7 @@ def write_ramp_report(result: dict[str, Any], folder: Path) -> Path:
     return write_page(text, folder)
 
 
-def write_scenario_report(result: dict[str, Any], folder: Path) -> Path:
+def write_scenario_report(result: ScenarioResult, folder: Path) -> Path:
     """Write ``index.html``."""
     samples, queries = result["samples"], result["queries"]
     palette = Palette(queries)
@@ -140,7 +148,12 @@ def write_scenario_report(result: dict[str, Any], folder: Path) -> Path:
                 Palette(WORKERS),
             ),
         ],
-        settings={key: result[key] for key in ("rate", "step_s", "references")} | result["checks"],
+        settings={
+            "rate": result["rate"],
+            "step_s": result["step_s"],
+            "references": result["references"],
+            **result["checks"],
+        },
     )
     return write_page(text, folder)
 
@@ -170,23 +183,25 @@ def over_time(
     return Plot(key, title, caption, draw(key, paint), legend)
 
 
-def _lags(run: dict[str, Any]) -> list[tuple[float, float]]:
+def _lags(run: QualityRun) -> list[tuple[float, float]]:
     return [(at_s, lag) for at_s, lag in run["queries"]["knn"]["lags"]]
 
 
-def _parts(run: dict[str, Any]) -> list[tuple[float, float]]:
+def _parts(run: QualityRun) -> list[tuple[float, float]]:
     return [(at, kept / max(seen, 1)) for at, _, seen, kept in run["queries"]["knn"]["batches"]]
 
 
-def _rows(samples: list[dict[str, Any]], name: str, key: str) -> Iterable[tuple[float, float]]:
+def _rows(
+    samples: list[FleetSample], name: str, key: Literal["desired", "lag_s", "rate"]
+) -> Iterable[tuple[float, float]]:
     for sample in samples:
         for row in sample["queries"]:
-            if row["query"] == name and row[key] is not None:
-                yield sample["at_s"], row[key]
+            if row["query"] == name and (value := row[key]) is not None:
+                yield sample["at_s"], value
 
 
 def _delivered(
-    samples: list[dict[str, Any]], name: str, queries: dict[str, Any]
+    samples: list[FleetSample], name: str, queries: dict[str, QueryFile]
 ) -> Iterable[tuple[float, float]]:
     for sample in samples:
         rows = {row["query"]: row for row in sample["queries"]}
@@ -195,8 +210,8 @@ def _delivered(
             yield sample["at_s"], found
 
 
-def _used(samples: list[dict[str, Any]], worker: str) -> Iterable[tuple[float, float]]:
+def _used(samples: list[FleetSample], worker: str) -> Iterable[tuple[float, float]]:
     for sample in samples:
-        used = sample["workers"].get(worker, {}).get("used")
-        if used is not None:
-            yield sample["at_s"], used
+        found = sample["workers"].get(worker)
+        if found is not None and found["used"] is not None:
+            yield sample["at_s"], found["used"]

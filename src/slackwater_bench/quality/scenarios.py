@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
@@ -22,8 +21,8 @@ from slackwater_bench.options import option
 from slackwater_bench.quality.checks import checks, delivered
 from slackwater_bench.quality.fleet_run import FleetRun, section
 from slackwater_bench.quality.overload import capacity_of, rate_figures
+from slackwater_bench.quality.results import FleetRow, FleetSample, QueryFile, ScenarioResult
 from slackwater_bench.tables import figures_table
-from slackwater_bench.trial import Result
 
 STARTING_S = 60.0  # that queries have to start before the traffic begins
 PIPELINES = "slackwater_bench.workloads.taxi_drives"
@@ -50,7 +49,7 @@ class ScenarioSettings:
 class Scenario:
     """Queries, and what happens when; times count from the beginning of the traffic."""
 
-    queries: dict[str, dict[str, Any]]
+    queries: dict[str, QueryFile]
     later: dict[str, float] = field(default_factory=dict)  # queries that arrive at a time
     late_workers: dict[str, float] = field(default_factory=dict)
 
@@ -62,7 +61,7 @@ def scenario(
     steps = (f"{place * step_s:g}={rate * load:g}" for place, load in enumerate(LOADS))
     text = "steps:" + ",".join(steps)
     arguments = {"rate": text, "start": start_s, "seed": 7, "references": references}
-    knn = {"query": f"{PIPELINES}:knn", "arguments": arguments, "min_accuracy": 0.1}
+    knn: QueryFile = {"query": f"{PIPELINES}:knn", "arguments": arguments, "min_accuracy": 0.1}
     if number == 1:
         drives = _taxi_drives(folder, text, references, start_s, first=1.0, second=1.0)
         return Scenario(drives, late_workers={"tm2": 1.5 * step_s})
@@ -70,7 +69,7 @@ def scenario(
         drives = _taxi_drives(folder, text, references, start_s, first=2.0, second=3.0)
         return Scenario({**drives, "knn": {**knn, "priority": 1.0}}, later={"knn": step_s})
     if number == 3:
-        instances = {}
+        instances: dict[str, QueryFile] = {}
         for place in (0, 1):
             half = {**arguments, "seed": 7 + place}  # each reads a partition of its own
             instances[f"knn-{place}"] = {**knn, "arguments": half, "task": "knn"}
@@ -78,7 +77,7 @@ def scenario(
     raise UsageError(f"there are scenarios 1, 2 and 3, not {number}")
 
 
-def measure(settings: ScenarioSettings, show: Show) -> Result:
+def measure(settings: ScenarioSettings, show: Show) -> ScenarioResult:
     """Run it through `slackwater fleet`, and say what was seen second by second."""
     number, rate, step_s = settings.scenario, settings.rate, settings.step_s
     references = settings.references
@@ -116,7 +115,7 @@ def _rates(
     plan: Scenario,
     rate: float,
     step_s: float,
-    samples: list[dict[str, Any]],
+    samples: list[FleetSample],
     settled_s: float = 0.0,
 ) -> Iterator[tuple[float, float]]:
     """Yield estimated and true rates of the queries that read from outside.
@@ -169,7 +168,7 @@ def _file(plan: Scenario, names: list[str]) -> str:
     return "".join(parts)
 
 
-def table(result: dict[str, Any]) -> Table:
+def table(result: ScenarioResult) -> Table:
     title = f"scenario {result['scenario']}, {result['rate']:g} rows/s at 1"
     names = [row["query"] for row in result["samples"][-1]["queries"]] if result["samples"] else []
     grid = figures_table(title, "seconds", *names, names=0)
@@ -182,7 +181,7 @@ def table(result: dict[str, Any]) -> Table:
     return grid
 
 
-def _cell(name: str, queries: dict[str, Any], rows: dict[str, Any]) -> str:
+def _cell(name: str, queries: dict[str, QueryFile], rows: dict[str, FleetRow]) -> str:
     """Say where it is, and the accuracy that was decided and that was measured."""
     row = rows.get(name)
     if row is None:
@@ -195,9 +194,9 @@ def _cell(name: str, queries: dict[str, Any], rows: dict[str, Any]) -> str:
 
 def _taxi_drives(
     folder: Path, rate: str, references: int, start_s: float, first: float, second: float
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, QueryFile]:
     logs = [str(folder / f"log{number}") for number in (1, 2)]
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, QueryFile] = {}
     for number, log in enumerate(logs, start=1):
         found[f"src{number}"] = {
             "query": f"{PIPELINES}:source",

@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.prediction import START_S, Calibration, Prediction, predict
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
+from slackwater_bench.klink.results import PolicyRun
 from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.tables import figures_table
 
@@ -24,10 +25,10 @@ WARMUP_S = 12.0  # the model has no cold start: less than a real run needs
 FITTED = ("fixed_s", "empty_s", "per_row_s", "waiting_s", "beside", "spread")
 FIRST_GUESS = (0.08, 0.05, 2e-5, 0.04, 0.3, 0.2, 0.1)  # of these and of the background
 
-Run = dict[str, Any]
+Row = dict[str, Any]  # of a result: one run, measured and predicted
 
 
-def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
+def read_runs(files: Sequence[Path], profile: str) -> list[PolicyRun]:
     """Read trials of ``bench --json`` files that ended well, with a session of this profile."""
     found = []
     for file in files:
@@ -40,7 +41,7 @@ def read_runs(files: Sequence[Path], profile: str) -> list[Run]:
     return found
 
 
-def _in_the_model(run: Run, profile: str) -> bool:
+def _in_the_model(run: PolicyRun, profile: str) -> bool:
     """Tell whether the model has it: FAIR pools it has not, nor a backlog at the start."""
     trial = run["trial"]
     usual = not trial.get("fair") and not trial.get("backlog_s") and run.get("batches")
@@ -49,8 +50,8 @@ def _in_the_model(run: Run, profile: str) -> bool:
 
 
 def calibrate(
-    fit: Sequence[Run],
-    held_out: Sequence[Run],
+    fit: Sequence[PolicyRun],
+    held_out: Sequence[PolicyRun],
     cores: int,
     show: Callable[[str], None],
     evaluations: int = EVALUATIONS,
@@ -101,7 +102,9 @@ def table(result: dict[str, Any]) -> Table:
     return grid
 
 
-def predict_run(run: Run, calibration: Calibration, seconds: float | None = None) -> Prediction:
+def predict_run(
+    run: PolicyRun, calibration: Calibration, seconds: float | None = None
+) -> Prediction:
     """Run the same trial in the model: the same traffic, phases, windows and policy."""
     known = {field.name for field in fields(PolicyTrial)}
     trial = PolicyTrial(**{key: value for key, value in run["trial"].items() if key in known})
@@ -130,10 +133,10 @@ def predict_run(run: Run, calibration: Calibration, seconds: float | None = None
 
 
 def _fit(
-    runs: Sequence[Run], cores: int, show: Callable[[str], None], evaluations: int
+    runs: Sequence[PolicyRun], cores: int, show: Callable[[str], None], evaluations: int
 ) -> Calibration:
     """Find costs with which the model shows what was seen: durations, spread, CPU, latency."""
-    shares = [run["driver_share"] for run in runs if run.get("driver_share") is not None]
+    shares = [share for run in runs if (share := run.get("driver_share")) is not None]
     seen = np.concatenate([_seen(run) for run in runs])
     tries = itertools.count(1)
 
@@ -158,18 +161,19 @@ def _fit(
     return known(minimize(error, start, method="Nelder-Mead", options=options).x)
 
 
-def _seen(run: Run) -> NDArray[np.float64]:
+def _seen(run: PolicyRun) -> NDArray[np.float64]:
     with_rows, without = run["batch_s"]["with_rows"], run["batch_s"]["without_rows"]
+    middle_s, late_s = with_rows["p50"], with_rows["p90"]
     return _logarithms(
         with_rows["mean"],
         without["mean"],
-        with_rows["p90"] / with_rows["p50"] if with_rows["p50"] else None,
+        late_s / middle_s if middle_s and late_s is not None else None,
         run["cpu_s"] / run["batches"],
         run["latency_s"]["mean"],
     )
 
 
-def _shown(run: Run, predicted: Prediction, background: float) -> NDArray[np.float64]:
+def _shown(run: PolicyRun, predicted: Prediction, background: float) -> NDArray[np.float64]:
     rows, empty = predicted.with_rows_s, predicted.without_rows_s
     behind_s = background * run["seconds"] / run["batches"]  # of a batch
     return _logarithms(
@@ -186,23 +190,24 @@ def _logarithms(*values: float | None) -> NDArray[np.float64]:
     return np.array([np.log(value) if value else np.nan for value in values])
 
 
-def _compared(run: Run, predicted: Prediction) -> Run:
-    measured = run["latency_s"]
-    row: Run = {
+def _compared(run: PolicyRun, predicted: Prediction) -> Row:
+    row: Row = {
         "policy": run["policy"],
         "workload": run["trial"]["workload"],
         "queries": run["queries"],
         "repeat": run["repeat"],
     }
     for key, value in (("mean", predicted.mean_s), ("p99", predicted.p99_s)):
+        measured_s = run["latency_s"][key]
+        assert measured_s is not None  # else the run is not in the model
         row |= {
-            f"{key}_s": measured[key],
+            f"{key}_s": measured_s,
             f"{key}_predicted_s": round(value, 4),
-            f"{key}_error": round(value / measured[key] - 1, 4),
+            f"{key}_error": round(value / measured_s - 1, 4),
         }
     return row
 
 
-def _mean_error(rows: Sequence[Run], use: str, key: str) -> float | None:
+def _mean_error(rows: Sequence[Row], use: str, key: str) -> float | None:
     found = [abs(row[key]) for row in rows if row["use"] == use]
     return round(float(np.mean(found)), 4) if found else None

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from slackwater.core.errors import UsageError
+from slackwater.report.result import Findings, Panel
 from slackwater.statistics.intervals import Interval, mean_interval
 from slackwater_bench.simulate.settings import Settings
 from slackwater_bench.simulate.trial import Outcome, Trial, run
 
 Show = Callable[[str], None]
-Row = dict[str, Any]
+Row = dict[str, Any]  # fields of a trial and its figures, as they go to JSON
 Series = dict[str, dict[float, Interval]]
 
 
@@ -45,8 +46,8 @@ class Experiment(ABC):
         } | self._run(settings, show)
 
     @abstractmethod
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
-        """Return ``rows`` and ``panels``, and where the title does not fit ``title``."""
+    def _run(self, settings: Settings, show: Show) -> Findings:
+        """Run the trials; return their rows and plots."""
 
 
 def base_trial(settings: Settings) -> Trial:
@@ -131,9 +132,7 @@ def row_series(
     }
 
 
-def panel(
-    title: str, caption: str, x_label: str, y_label: str, series: Mapping[str, Any]
-) -> dict[str, Any]:
+def panel(title: str, caption: str, x_label: str, y_label: str, series: Mapping[str, Any]) -> Panel:
     """Return a plot as it goes to JSON: by name a list of x, y, low, high (or null)."""
     lines = {
         name: [[at, *_plain(points[at])] for at in sorted(points)]

@@ -1,7 +1,6 @@
 """Accuracy of the estimators of the sweeping watermark."""
 
-from typing import Any
-
+from slackwater.report.result import Findings
 from slackwater.statistics.intervals import Interval
 from slackwater_bench.klink.estimators import measure
 from slackwater_bench.simulate.experiment import Experiment, Show, panel
@@ -18,7 +17,7 @@ class Estimators(Experiment):
     uses = "delays seed"
     usual = Settings(delays=("uniform:0:300ms", "zipf:0.99:300ms"))
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         delays = list(settings.delays)
         found = measure(2000, 1000.0, delays, (0.9, 0.95, 0.99), settings.seed, show)
         panels = []

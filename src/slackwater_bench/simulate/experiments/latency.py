@@ -1,9 +1,8 @@
 """Latency, slowdown and throughput against the number of queries."""
 
-from typing import Any
-
 import numpy as np
 
+from slackwater.report.result import Findings, Panel
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Row,
@@ -38,7 +37,7 @@ class Latency(Experiment):
     )
     usual = Settings(queries=(1, 20, 40, 60, 70, 80))
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         done = run_all(
             trials(
                 base_trial(settings),
@@ -59,9 +58,7 @@ class Latency(Experiment):
         return {"rows": found, "panels": panels}
 
 
-def _panels(
-    setting: str, done: list[tuple[Trial, Outcome]], found: list[Row]
-) -> list[dict[str, Any]]:
+def _panels(setting: str, done: list[tuple[Trial, Outcome]], found: list[Row]) -> list[Panel]:
     largest = max(trial.queries for trial, _ in done)
     curves: dict[str, dict[float, float]] = {}
     for policy in dict.fromkeys(trial.policy for trial, _ in done):

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from slackwater.engines.simulator.operators import Execution
+from slackwater.report.result import Findings
 from slackwater_bench.simulate.experiment import (
     Experiment,
+    Row,
     Show,
     base_trial,
     panel,
@@ -44,14 +45,14 @@ class Levels(Experiment):
     uses = "policies seconds repeat seed"
     usual = Settings(policies=("queue-size",), queries=(QUERIES,), seconds=120.0, cores=CORES)
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         policy = settings.policies[0]
         base = replace(
             base_trial(settings),
             workload="synthetic",
             cold=False,
         )
-        found: list[dict[str, Any]] = []
+        found: list[Row] = []
         for blocking in (0.0, BLOCKING):
             for name, execution, cycle_s in LEVELS:
                 plain = "default" if execution == "threads" else policy

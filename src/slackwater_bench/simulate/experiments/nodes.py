@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from slackwater.core.errors import UsageError
+from slackwater.report.result import Findings
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Show,
@@ -38,7 +38,7 @@ class Nodes(Experiment):
         policies=("default", "fcfs", "round-robin", "klink"), nodes=(1, 2, 4, 8), seconds=1200.0
     )
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         each, several = settings.queries[0], [count for count in settings.nodes if count > 1]
         if each < max(settings.nodes):
             raise UsageError(f"nodes needs at least {max(settings.nodes)} queries, not {each}")

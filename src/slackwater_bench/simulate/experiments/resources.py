@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from slackwater.engines.simulator.operators import Usage
+from slackwater.report.result import Findings
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Show,
@@ -32,7 +32,7 @@ class Resources(Experiment):
     uses = "workloads policies queries delays arrivals seconds cores cold seed"
     usual = Settings(queries=(60, 80), policies=("default", "fcfs", "klink-no-memory", "klink"))
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         base = replace(base_trial(settings), warmup_s=0.0)
         done = run_all(
             trials(

@@ -1,8 +1,8 @@
 """Very many queries on very many nodes."""
 
 from dataclasses import replace
-from typing import Any
 
+from slackwater.report.result import Findings
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Show,
@@ -29,7 +29,7 @@ class Scale(Experiment):
     uses = "policies queries arrivals seconds repeat cores cold seed"
     usual = Settings(policies=("default", "fcfs", "klink"), queries=(10_000,), seconds=32.0)
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         queries = settings.queries[0]
         nodes = max(2, queries // QUERIES_A_NODE)
         base = replace(

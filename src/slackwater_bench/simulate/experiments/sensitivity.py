@@ -1,8 +1,8 @@
 """What Klink's parameters do."""
 
 from dataclasses import replace
-from typing import Any
 
+from slackwater.report.result import Findings
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Show,
@@ -30,7 +30,7 @@ class Sensitivity(Experiment):
     columns = "parameter value mean_s p99_s events_per_s memory_bytes windows"
     uses = "queries arrivals seconds repeat cores cold seed"
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         base = base_trial(settings)
         varied = {
             "b": [replace(base, parameters={"memory_bound": b}) for b in BOUNDS],

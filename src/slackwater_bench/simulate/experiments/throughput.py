@@ -1,7 +1,6 @@
 """Latency against throughput."""
 
-from typing import Any
-
+from slackwater.report.result import Findings, Panel
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Row,
@@ -28,7 +27,7 @@ class Throughput(Experiment):
         "workload delays policy load events_per_s mean_s p99_s memory_bytes busy_cores collecting"
     )
 
-    def _run(self, settings: Settings, show: Show) -> dict[str, Any]:
+    def _run(self, settings: Settings, show: Show) -> Findings:
         done = run_all(
             trials(
                 base_trial(settings),
@@ -48,7 +47,7 @@ class Throughput(Experiment):
         return {"rows": found, "panels": panels}
 
 
-def _panels(found: list[Row], where: str) -> list[dict[str, Any]]:
+def _panels(found: list[Row], where: str) -> list[Panel]:
     panels = []
     for key, label, scale in (
         ("mean_s", "mean latency, s", 1.0),
