@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FAST := not (spark or cluster or flink or browser or server or kafka or lake)
 
-.PHONY: demo check test docs screenshots lint bench-batch bench-gate bench clean help
+.PHONY: demo check test wheel docs screenshots lint bench-batch bench-gate bench clean help
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -28,8 +28,11 @@ demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
 	$(BIN)/pytest -q -n 2 -m "$(FAST)"
 
-test: $(VENV)/servers $(VENV)/flink/ready lint docs ## all checks and tests
+test: $(VENV)/servers $(VENV)/flink/ready lint docs wheel ## all checks and tests
 	$(BIN)/pytest
+
+wheel: $(VENV)/ready    ## build the wheel, install it into an empty environment and run a fleet with it
+	VENV=$(VENV) sh scripts/try-wheel.sh
 
 docs: $(VENV)/ready     ## the documentation as a site, in docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
