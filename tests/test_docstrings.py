@@ -19,7 +19,8 @@ VERBS = frozenset(  # grows by need
     Find Fit Follow Forget Format Gather Get Give Go Grant Greet Group Hand Handle Have Hear
     Hold Import Improve Insert Install Join Judge Keep Kill Launch Learn Leave Lessen Let Lift
     Limit List Listen Load Lock Look Make Mark Measure Merge Move Name Normalise Note Number
-    Offer Open Order Parse Pause Pick Place Plan Plot Poll Post Prepare Print Publish Push Put
+    Offer Open Order Parse Pause Pick Place Plan Plot Poll Predict Post
+    Prepare Print Publish Push Put
     Raise Rank Read Reconnect Record Refine Refuse Register Release Remember Remove Render
     Repeat Replace Report Resample Reset Restart Restore Resume Return Round Run Sample Save Say
     Scale Send Serve Set Share Shed Show Simulate Skip Sort Split Start Step Stop Store Stretch
@@ -30,11 +31,7 @@ VERBS = frozenset(  # grows by need
 NOT_YET = (  # to be emptied
     "slackwater/cli/",
     "slackwater/engines/spark/",
-    "slackwater/operations/doctor.py",
-    "slackwater/operations/fleet_file.py",
     "slackwater/operations/launch.py",
-    "slackwater/operations/planning.py",
-    "slackwater/operations/project/",
 )
 
 

@@ -21,7 +21,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """All checks, cheap ones first."""
+    """Run all checks, cheap ones first."""
     yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0])
     yield Finding("pyspark", version("pyspark").startswith("4.3"), version("pyspark"))
     yield _attempt("java", _java)

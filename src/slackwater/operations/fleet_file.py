@@ -110,7 +110,7 @@ class FleetFile(_Section):
 
 
 def find(path: Path | None, start: Path) -> Path:
-    """The file that was named (or its folder), or ``fleet.toml`` in ``start`` or a folder above."""
+    """Find the file that was named (or its folder), or ``fleet.toml`` in ``start`` or above."""
     if path is not None:
         named = path / FILE_NAME if path.is_dir() else path
         if not named.is_file():

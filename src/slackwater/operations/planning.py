@@ -79,7 +79,7 @@ class Planned:
 
 
 def trigger_s(name: str, text: str | None) -> float | None:
-    """The interval of a query's trigger, as Spark reads it.
+    """Read the interval of a query's trigger as Spark does.
 
     >>> trigger_s("q", "2 seconds"), trigger_s("q", "1 minute 500 milliseconds")
     (2.0, 60.5)
@@ -117,7 +117,7 @@ def planned(
 
 
 def not_planned(fleet: FleetFile, own_writers: Iterable[str]) -> list[str]:
-    """What the file says and the model does not know, a line each.
+    """Return what the file says and the model does not know, a line each.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Planner:
     parameters: dict[str, Any] = field(default_factory=dict)  # of the policy
 
     def predict(self, cores: int, count: int | None = None, drivers: int = 1) -> Prediction:
-        """So many queries, spread evenly over the drivers; the fullest driver counts."""
+        """Predict so many queries, spread evenly over the drivers; the fullest driver counts."""
         count = len(self.queries) if count is None else count
         mine = list(range(0, count, drivers))
         fleet = [self._copy(number) for number in mine]
@@ -173,16 +173,16 @@ class Planner:
         )
 
     def most_queries(self, cores: int, p99_s: float) -> int:
-        """As many as keep the 99th percentile; 0 if not even one does."""
+        """Return how many queries keep the 99th percentile; 0 if not even one does."""
         return last(lambda count: self.predict(cores, count).p99_s <= p99_s, MOST_QUERIES)
 
     def least_cores(self, p99_s: float) -> int | None:
-        """As few as keep it for this fleet; None if no number of them does."""
+        """Return the fewest cores that keep it for this fleet; ``None`` if no number does."""
         missed = last(lambda cores: self.predict(cores).p99_s > p99_s, MOST_CORES)
         return missed + 1 if missed < MOST_CORES else None
 
     def least_drivers(self, cores: int, p99_s: float) -> int | None:
-        """As few drivers as keep it on these cores."""
+        """Return the fewest drivers that keep it on these cores."""
         most = min(MOST_DRIVERS, len(self.queries))
         missed = last(lambda n: self.predict(cores, drivers=n).p99_s > p99_s, most)
         return missed + 1 if missed < most else None
@@ -208,7 +208,9 @@ def planner_of_file(
 
 
 def last(holds: Fits, most: int) -> int:
-    """The largest number up to ``most`` for which something holds that stops holding; else 0.
+    """Return the largest number up to ``most`` for which something holds that stops holding.
+
+    0 if there is none.
 
     >>> last(lambda n: n <= 37, 1000), last(lambda n: False, 1000), last(lambda n: True, 8)
     (37, 0, 8)
@@ -228,7 +230,7 @@ def last(holds: Fits, most: int) -> int:
 def plan(
     planner: Planner, cores: int, p99_s: float | None, show: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Everything that a user asks, as it goes to JSON."""
+    """Answer everything that a user asks, as it goes to JSON."""
     show(f"predicting {len(planner.queries)} queries on {cores} cores")
     found = planner.predict(cores)
     by_query: dict[str, list[float]] = {query.name: [] for query in planner.queries}
@@ -263,7 +265,7 @@ def plan(
 
 
 def table(answer: dict[str, Any]) -> Table:
-    """The prediction for people."""
+    """Make a table of the prediction for people."""
     grid = Table(
         title=f"predicted under {answer['policy']} on {answer['cores']} cores", title_justify="left"
     )
@@ -278,7 +280,7 @@ def table(answer: dict[str, Any]) -> Table:
 
 
 def sentences(answer: dict[str, Any]) -> list[str]:
-    """What a target takes."""
+    """Say what a target takes."""
     if "target_p99_s" not in answer:
         return []
     target = f"p99 ≤ {answer['target_p99_s']:g} s"

@@ -34,7 +34,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def _name(folder: Path) -> str:
-    """The fleet's: that of its folder, as far as it can be one.
+    """Return the fleet's name: that of its folder, as far as it can be one.
 
     >>> _name(Path("/srv/my ads"))
     'my-ads'

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 
 def clicks(spark: SparkSession) -> DataFrame:
-    """Made up: 500 rows a second with a time, a page and how long it took to load."""
+    """Make up 500 rows a second with a time, a page and how long it took to load."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", 500).load()
     page = F.concat(F.lit("/page/"), F.col("value") % 7)
     took_ms = F.pmod(F.hash("value"), F.lit(500))
