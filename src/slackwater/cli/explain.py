@@ -11,7 +11,7 @@ MOST_NAMES = 6  # of others that waited; the rest is counted
 
 
 def decision_table(decisions: Iterable[Decision]) -> Table:
-    """Newest first, one row an admission."""
+    """Show decisions, newest first, one row an admission."""
     table = Table("time", "query", "why", "waited s", "window's end", "watermark due", "cost s")
     table.add_column("also waiting")
     table.add_column("running")
@@ -48,7 +48,7 @@ def due(figures: Figures, at_s: float) -> str:
 
 
 def names(queries: Sequence[str]) -> str:
-    """The first few, and how many more.
+    """List the first few, and say how many more there are.
 
     >>> names(["a", "b"])
     'a, b'

@@ -43,11 +43,11 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
     ] = False,
 ) -> None:
-    """Schedules many Spark Structured Streaming queries on shared machines."""
+    """Schedule many Spark Structured Streaming queries on shared machines."""
 
 
 def main() -> None:
-    """Entry point: every error that we understand is one line and an exit status."""
+    """Run a command; every error that we understand is one line and an exit status."""
     configure(_usual_log())
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     if "" not in sys.path and os.getcwd() not in sys.path:
@@ -80,7 +80,7 @@ def _usual_log() -> logging.Handler:
 
 
 def _misuse(error: typer.TyperException) -> str:
-    """One line, and where to read more."""
+    """Say in one line what is wrong, and where to read more."""
     message = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "slackwater"

@@ -110,7 +110,7 @@ def replay(
     json_file: JsonFile = None,
     report: ReportFolder = None,
 ) -> None:
-    """What would have come of a recorded run under other policies, in the simulator.
+    """Simulate what would have come of a recorded run under other policies.
 
     The recorded policy is replayed too: how far its figures are from the recorded ones is how far
     the model is off. See docs/recording.md for what it knows and what it does not.
@@ -165,7 +165,7 @@ def on(fleet: FleetName = None) -> None:
 
 
 def _ask_all(fleet: str | None, question: Question, kind: type[A]) -> list[A]:
-    """Answers of the fleet, or of its workers: one that is dead keeps the others from nothing."""
+    """Ask the fleet, or its workers: one that is dead keeps the others from nothing."""
     answers, silent = [], []
     for socket in _sockets(fleet):
         try:
@@ -180,7 +180,7 @@ def _ask_all(fleet: str | None, question: Question, kind: type[A]) -> list[A]:
 
 
 def _socket(fleet: str | None) -> Path:
-    """Of the one fleet that is meant."""
+    """Return the socket of the one fleet that is meant."""
     found = _sockets(fleet)
     if len(found) > 1:
         names = ", ".join(path.stem for path in found)
@@ -189,7 +189,7 @@ def _socket(fleet: str | None) -> Path:
 
 
 def _sockets(fleet: str | None) -> list[Path]:
-    """Of the fleet that is meant, or of its workers, each of which is a fleet of its own."""
+    """Find the fleet that is meant, or its workers, each of which is a fleet of its own."""
     running = controller_sockets()
     names = ", ".join(path.stem for path in running)
     if not running:

@@ -19,7 +19,7 @@ console = Console(width=None if sys.stdout.isatty() else 180)
 
 
 def _writable(path: Path | None) -> Path | None:
-    """Told before anything is measured, as far as that can be known."""
+    """Refuse a folder before anything is measured."""
     if path is not None and os.path.isdir(path):
         raise UsageError(f"cannot write {path}: it is a folder; name a file")
     return path
@@ -54,7 +54,7 @@ def write_json(path: Path | None, value: Any) -> None:
 
 
 def write_line(line: str) -> None:
-    """As it is, however long: it may be copied."""
+    """Print a line as it is, however long: it may be copied."""
     console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -71,12 +71,12 @@ def make_folder(folder: Path | None) -> None:
 
 
 def texts(text: str) -> list[str]:
-    """The parts of a list with commas."""
+    """Split a list with commas."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def counts(text: str, option: str = "--queries") -> list[int]:
-    """Numbers of queries, say.
+    """Read numbers, of queries, say.
 
     >>> counts("4, 8,12")
     [4, 8, 12]

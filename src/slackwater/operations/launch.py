@@ -72,7 +72,7 @@ class Launch:
         self._functions = {name: _function(name, q) for name, q in file.queries.items()}
 
     def run(self, console: Console, seconds: float | None = None) -> int:
-        """Until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
+        """Run until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
         stop = threading.Event()
         spark = self.open_session()
         _on_signals(stop)  # after Spark has put its own handler, which would cancel all jobs
@@ -93,7 +93,7 @@ class Launch:
         return 1 if failures else 0
 
     def outlines(self) -> dict[str, Outline]:
-        """Every query as its plan and its section show it; nothing is started."""
+        """Describe every query as its plan and its section show it; nothing is started."""
         spark = self.open_session()
         try:
             return {name: self._outline(spark, name) for name in self.file.queries}
@@ -109,7 +109,7 @@ class Launch:
         return Outline(replace(discover(built), output_mode=section.output_mode))
 
     def open_session(self) -> SparkSession:
-        """As the file wants it."""
+        """Start Spark as the file wants it."""
         spark, conf = self.file.spark, self.file.spark.conf
         texts = {key: _spark_text(value) for key, value in conf.items()}
         started = session(self.file.name or "slackwater", spark.master, spark.profile, texts)
@@ -117,7 +117,7 @@ class Launch:
         return started
 
     def open_fleet(self, spark: SparkSession, name: str | None = None) -> Fleet:
-        """An empty fleet, named as the file says or as ``name``."""
+        """Open an empty fleet, named as the file says or as ``name``."""
         file = self.file
         return Fleet(
             spark,
@@ -133,7 +133,7 @@ class Launch:
         )
 
     def build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
-        """What the query's function returns; an error of its own stops only this query."""
+        """Call the query's function; an error of its own stops only this query."""
         section = self.file.queries[name]
         try:
             built = self._functions[name](spark, **section.arguments)
@@ -208,12 +208,12 @@ class Launch:
         return writer
 
     def reread(self, queries: dict[str, QuerySection]) -> None:
-        """The file's queries have changed."""
+        """Take over the file's queries, which have changed."""
         self.file = self.file.model_copy(update={"queries": queries})
         self._functions = {name: _function(name, q) for name, q in queries.items()}
 
     def checkpoint(self, name: str) -> Path:
-        """The folder of a query."""
+        """Return the checkpoint folder of a query."""
         stated = self.file.queries[name].checkpoint
         return self._path(stated or f"{self.file.checkpoints}/{name}")
 
@@ -236,7 +236,7 @@ def check_results(name: str, path: Path, checkpoint: Path) -> None:
 
 
 def quality_settings(section: QualitySection) -> QualitySettings:
-    """As ``[quality]`` says."""
+    """Return what ``[quality]`` says."""
     return QualitySettings(
         period_s=section.period,
         headroom=section.headroom,
@@ -268,7 +268,7 @@ def _on_signals(stop: threading.Event) -> None:
 
 
 def _show(fleet: Fleet, console: Console, stop: threading.Event, seconds: float | None) -> None:
-    """A live table on a terminal, a line now and then elsewhere."""
+    """Show a live table on a terminal, a line now and then elsewhere."""
     until_s = time.monotonic() + seconds if seconds is not None else float("inf")
 
     def over() -> bool:
