@@ -4,7 +4,6 @@ A workload of your own derives from :class:`slackwater_bench.workloads.base.Work
 ``module:Class`` wherever ours have a name: ``slackwater bench mine:Doors --policies klink``.
 """
 
-import json
 import time
 from collections import Counter
 from dataclasses import is_dataclass, replace
@@ -83,7 +82,10 @@ def _check_events(workload: Workload) -> None:
     options = workload.feed_options()
     generator = load_generator(options.generator, options.arguments, workload.traffic.seed)
     assert isinstance(generator, type(workload.events)), "the feed's events are not the truth's"
-    assert json.loads(options.arguments) is not None
+    declared = {column.split()[0] for column in generator.schema.split(", ")}
+    nothing = workload.events.columns(0, np.array([], dtype=np.int64))
+    assert set(nothing) == declared, f"columns of events are not those of schema: {declared}"
+    assert not any(map(len, nothing.values())), "no events have rows"
     index = np.array([0, 1, 4095, 4096, 7])
     together = workload.events.columns(1, index)
     for row, number in enumerate(index):

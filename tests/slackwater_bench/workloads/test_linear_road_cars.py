@@ -18,21 +18,6 @@ from slackwater_bench.workloads.linear_road_cars import (
 )
 
 
-def test_a_report_does_not_depend_on_what_is_read_together():
-    cars = LinearRoadCars(seed=3, cars=50)
-    index = np.array([5, 4095, 4096, 900_000, 2])
-    together = cars.columns(0, index)
-    assert tuple(together) == REPORT_COLUMNS
-    for row, number in enumerate(index):
-        alone = cars.columns(0, np.array([number]))
-        assert {n: c[0] for n, c in alone.items()} == {n: c[row] for n, c in together.items()}
-
-
-def test_nothing_to_read():
-    columns = LinearRoadCars(seed=3).columns(0, np.empty(0, dtype=np.int64))
-    assert [len(column) for column in columns.values()] == [0] * len(REPORT_COLUMNS)
-
-
 def test_seeds_give_other_traffic():
     one, other = (LinearRoadCars(seed=seed).reports(0, np.arange(1000)) for seed in (1, 2))
     assert (one["pos"] != other["pos"]).mean() > 0.99

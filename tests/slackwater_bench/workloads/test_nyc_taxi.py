@@ -116,14 +116,6 @@ def test_truth_of_a_replayed_file(trips: Path):
     assert taxi.truth(START_US, until_us) == slow_truth(taxi, START_US, until_us)
 
 
-def test_truth_of_a_window_does_not_depend_on_the_range_asked_for():
-    taxi = NycTaxi(traffic=Traffic(start_s=START_S))
-    far = START_US + 7_200_000_000
-    whole = taxi.truth(far, far + 10_000_000)
-    assert len(whole) == 10
-    assert {end: taxi.truth(end - 1, end)[end] for end in whole} == whole
-
-
 def test_the_filter_drops_broken_trips_and_few_others():
     taxi = NycTaxi(traffic=Traffic(start_s=START_S, rate="50000"))
     (rows,) = taxi.truth(START_US + 1_999_999, START_US + 2_000_000).values()

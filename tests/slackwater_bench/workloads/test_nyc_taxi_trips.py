@@ -9,15 +9,6 @@ from slackwater_bench.workloads.nyc_taxi_trips import NUMBERS, TEXTS, NycTaxiTri
 MANY = np.arange(50_000)
 
 
-def test_a_trip_does_not_depend_on_what_is_read_together():
-    index = np.array([5, 4095, 4096, 9000, 2])
-    together = NycTaxiTrips(seed=4).columns(1, index)
-    again = NycTaxiTrips(seed=4)
-    for row, number in enumerate(index):
-        alone = again.columns(1, np.array([number]))
-        assert {n: c[0] for n, c in alone.items()} == {n: c[row] for n, c in together.items()}
-
-
 @pytest.mark.parametrize(("seed", "partition"), [(5, 0), (4, 1)])
 def test_seeds_and_partitions_differ(seed: int, partition: int):
     one = NycTaxiTrips(seed=4).columns(0, MANY)["total_amount"]
@@ -32,11 +23,6 @@ def test_columns_are_those_of_the_schema_and_numbers_agree_with_them():
     assert tuple(numbers) == NUMBERS
     assert all((columns[name].to_numpy() == numbers[name]).all() for name in NUMBERS)
     assert all(len(text) == 32 for text in columns["medallion"][:100].to_pylist())
-
-
-def test_no_events_are_no_rows():
-    nothing = np.array([], dtype=np.int64)
-    assert {len(c) for c in NycTaxiTrips(seed=1).columns(0, nothing).values()} == {0}
 
 
 def test_unbroken_trips_are_possible():

@@ -68,15 +68,6 @@ def test_truth_of_a_window_does_not_depend_on_the_range_asked_for():
     assert all(rows.total() == 100 for rows in whole.values())
 
 
-def test_payload_does_not_depend_on_what_is_read_together():
-    events = Ysb(traffic=Traffic(start_s=START_S)).events
-    index = np.array([5, 4095, 4096, 9000, 2])
-    together = events.columns(1, index)
-    for row, number in enumerate(index):
-        alone = events.columns(1, np.array([number]))
-        assert {n: c[0] for n, c in alone.items()} == {n: c[row] for n, c in together.items()}
-
-
 def test_shares_of_ads_and_event_types():
     events = Ysb(traffic=Traffic(start_s=START_S)).events
     ads, types = events.ads_and_types(0, np.arange(300_000))
