@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 from slackwater.core.errors import UsageError
 from slackwater.report.result import Findings, Panel
 from slackwater.statistics.intervals import Interval, mean_interval
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.settings import Settings
-from slackwater_bench.simulate.trial import Outcome, Trial, run
+from slackwater_bench.simulate.trial import Outcome, SimulatedTrial, run
+from slackwater_bench.time_left import TimeLeft
 
-Show = Callable[[str], None]
+SPEED_S = 4e-4  # real time of a second of a query, at a guess
+
 Row = dict[str, Any]  # fields of a trial and its figures, as they go to JSON
 Series = dict[str, dict[float, Interval]]
 
@@ -50,9 +53,9 @@ class Experiment(ABC):
         """Run the trials; return their rows and plots."""
 
 
-def base_trial(settings: Settings) -> Trial:
+def base_trial(settings: Settings) -> SimulatedTrial:
     """Return a trial with what the experiment does not change; its beginning does not count."""
-    return Trial(
+    return SimulatedTrial(
         "klink",
         queries=settings.queries[0],
         arrivals=settings.arrivals,
@@ -69,10 +72,10 @@ def streams(settings: Settings) -> dict[str, Sequence[str]]:
     return {"delays": settings.delays, "workload": settings.workloads}
 
 
-def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> list[Trial]:
+def trials(base: SimulatedTrial, repeat: int, **axes: Iterable[Any]) -> list[SimulatedTrial]:
     """Return one trial for every combination, repeats with other seeds.
 
-    >>> [t.queries for t in trials(Trial("klink"), 1, queries=(4, 8))]
+    >>> [t.queries for t in trials(SimulatedTrial("klink"), 1, queries=(4, 8))]
     [4, 8]
     """
     found = [replace(base, seed=base.seed + number) for number in range(repeat)]
@@ -82,29 +85,32 @@ def trials(base: Trial, repeat: int, **axes: Iterable[Any]) -> list[Trial]:
 
 
 def run_all(
-    wanted: Sequence[Trial], show: Show, simulate: Callable[[Trial], Outcome] = run
-) -> list[tuple[Trial, Outcome]]:
+    wanted: Sequence[SimulatedTrial],
+    show: Show,
+    simulate: Callable[[SimulatedTrial], Outcome] = run,
+) -> list[tuple[SimulatedTrial, Outcome]]:
     """Run all of them, one after the other, saying which."""
-    done = []
-    for number, trial in enumerate(wanted, 1):
-        show(f"{number} of {len(wanted)}: {described(trial)}")
+    left, done = TimeLeft(), []
+    left.expect(*(SPEED_S * trial.queries * trial.seconds for trial in wanted))
+    for trial in wanted:
+        show(left.step(described(trial)))
         done.append((trial, simulate(trial)))
     return done
 
 
-def described(trial: Trial) -> str:
+def described(trial: SimulatedTrial) -> str:
     nodes = f", {trial.nodes} nodes" if trial.nodes > 1 else ""
     return f"{trial.policy}, {trial.workload}, {trial.queries} queries{nodes}, seed {trial.seed}"
 
 
-def rows(done: Iterable[tuple[Trial, Outcome]]) -> list[Row]:
+def rows(done: Iterable[tuple[SimulatedTrial, Outcome]]) -> list[Row]:
     return [outcome.row(trial) for trial, outcome in done]
 
 
 def latency_series(
-    done: Sequence[tuple[Trial, Outcome]],
-    name: Callable[[Trial], str],
-    place: Callable[[Trial], float],
+    done: Sequence[tuple[SimulatedTrial, Outcome]],
+    name: Callable[[SimulatedTrial], str],
+    place: Callable[[SimulatedTrial], float],
 ) -> Series:
     """Return mean latency with its interval, over repeats, by name and by place on the axis."""
     runs: dict[tuple[str, float], list[Any]] = {}

@@ -25,7 +25,7 @@ DEFAULT = "default"  # the engine's own scheduling: every operator is a thread
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SimulatedTrial:
     """What is simulated."""
 
     policy: str
@@ -55,7 +55,7 @@ class Outcome:
     usage: Sequence[Sequence[Usage]]  # by node, without the warm-up
     took_s: float  # real time
 
-    def row(self, trial: Trial) -> dict[str, Any]:
+    def row(self, trial: SimulatedTrial) -> dict[str, Any]:
         """Return the figures as they go to JSON."""
         seen = self.latencies_s
         shown = {f"p{share}_s": quantile(seen, share / 100) for share in (50, 90, 99)}
@@ -77,7 +77,7 @@ def quantile(values: NDArray[np.float64], share: float) -> float | None:
     return float(np.quantile(values, share)) if len(values) else None
 
 
-def run(trial: Trial) -> Outcome:
+def run(trial: SimulatedTrial) -> Outcome:
     """Simulate it."""
     queries = fleet(
         trial.workload,
@@ -92,7 +92,7 @@ def run(trial: Trial) -> Outcome:
 
 
 def run_fleet(
-    trial: Trial,
+    trial: SimulatedTrial,
     queries: Sequence[PipelineQuery],
     execution: Execution | None = None,
 ) -> Outcome:
@@ -131,7 +131,7 @@ def run_fleet(
     return Outcome(latencies, slowdown, usage, took_s)
 
 
-def _policy(trial: Trial) -> Policy:
+def _policy(trial: SimulatedTrial) -> Policy:
     name = "spark" if trial.policy == DEFAULT else trial.policy
     return policies.load(name, seed=trial.seed, **trial.parameters)
 

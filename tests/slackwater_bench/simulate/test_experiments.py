@@ -13,7 +13,7 @@ from slackwater.report.panels import write_panels
 from slackwater_bench.simulate import experiments, figures
 from slackwater_bench.simulate.experiment import trials
 from slackwater_bench.simulate.fleets import SHAPES, fleet, synthetic
-from slackwater_bench.simulate.trial import Trial, run
+from slackwater_bench.simulate.trial import SimulatedTrial, run
 
 SMALL: dict[str, dict[str, Any]] = {
     "latency": {"queries": (2, 3), "seconds": 8, "cores": 2},
@@ -83,7 +83,7 @@ def test_an_experiment_refuses_what_it_does_not_use() -> None:
 
 
 def test_all_policies_are_compared_under_the_same_conditions() -> None:
-    base = Trial("klink", seconds=5)
+    base = SimulatedTrial("klink", seconds=5)
     found = list(trials(base, 2, policy=("fcfs", "klink"), queries=(4, 8)))
     assert len(found) == 8
     assert {(t.policy, t.queries, t.seed) for t in found} == {
@@ -105,14 +105,14 @@ def test_synthetic_queries_take_the_load_asked_for() -> None:
 
 
 def test_the_same_seed_gives_the_same_latencies() -> None:
-    trial = Trial("klink", queries=4, seconds=10, warmup_s=2, cores=2)
+    trial = SimulatedTrial("klink", queries=4, seconds=10, warmup_s=2, cores=2)
     first, second = run(trial), run(trial)
     assert first.latencies_s.tolist() == second.latencies_s.tolist()
 
 
 @pytest.mark.parametrize("arrivals", ["bursts:3:2s:8s", "bursts:1.5:1s:3s"])
 def test_bursts_make_results_later_not_fewer(arrivals: str) -> None:
-    even = Trial("fcfs", queries=8, seconds=40, warmup_s=25, cores=2, cold=False)
+    even = SimulatedTrial("fcfs", queries=8, seconds=40, warmup_s=25, cores=2, cold=False)
     bursty = replace(even, arrivals=arrivals)
     smooth, rough = run(even), run(bursty)
     assert len(rough.latencies_s) == pytest.approx(len(smooth.latencies_s), abs=8)

@@ -2,8 +2,9 @@
 
 from slackwater.report.result import Findings
 from slackwater.statistics.intervals import Interval
+from slackwater_bench.comparison import Show
 from slackwater_bench.klink.estimators import measure
-from slackwater_bench.simulate.experiment import Experiment, Show, panel
+from slackwater_bench.simulate.experiment import Experiment, panel
 from slackwater_bench.simulate.settings import Settings
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from slackwater.report.result import Findings, Panel
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Row,
-    Show,
     base_trial,
     latency_series,
     panel,
@@ -17,7 +17,7 @@ from slackwater_bench.simulate.experiment import (
     trials,
 )
 from slackwater_bench.simulate.settings import Settings
-from slackwater_bench.simulate.trial import Outcome, Trial
+from slackwater_bench.simulate.trial import Outcome, SimulatedTrial
 
 LEVELS = np.linspace(0.0, 1.0, 101)
 
@@ -58,7 +58,9 @@ class Latency(Experiment):
         return {"rows": found, "panels": panels}
 
 
-def _panels(setting: str, done: list[tuple[Trial, Outcome]], found: list[Row]) -> list[Panel]:
+def _panels(
+    setting: str, done: list[tuple[SimulatedTrial, Outcome]], found: list[Row]
+) -> list[Panel]:
     largest = max(trial.queries for trial, _ in done)
     curves: dict[str, dict[float, float]] = {}
     for policy in dict.fromkeys(trial.policy for trial, _ in done):

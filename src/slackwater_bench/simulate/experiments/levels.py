@@ -5,10 +5,10 @@ from functools import partial
 
 from slackwater.engines.simulator.operators import Execution
 from slackwater.report.result import Findings
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Row,
-    Show,
     base_trial,
     panel,
     row_series,
@@ -18,7 +18,7 @@ from slackwater_bench.simulate.experiment import (
 )
 from slackwater_bench.simulate.fleets import synthetic
 from slackwater_bench.simulate.settings import Settings
-from slackwater_bench.simulate.trial import Outcome, Trial, run_fleet
+from slackwater_bench.simulate.trial import Outcome, SimulatedTrial, run_fleet
 
 QUERIES, CORES = 20, 4
 LOADS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.2)
@@ -83,7 +83,7 @@ class Levels(Experiment):
         return {"rows": found, "panels": panels}
 
 
-def _run(execution: Execution, blocking: float, trial: Trial) -> Outcome:
+def _run(execution: Execution, blocking: float, trial: SimulatedTrial) -> Outcome:
     queries = synthetic(
         trial.queries, cores=trial.cores, load=trial.load, blocking=blocking, seed=trial.seed
     )

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from slackwater.core.errors import UsageError
 from slackwater.report.result import Findings
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.experiment import (
     Experiment,
-    Show,
     base_trial,
     latency_series,
     panel,
@@ -16,7 +16,7 @@ from slackwater_bench.simulate.experiment import (
     trials,
 )
 from slackwater_bench.simulate.settings import Settings
-from slackwater_bench.simulate.trial import Trial
+from slackwater_bench.simulate.trial import SimulatedTrial
 
 UNEVEN, NEARLY_FULL = 4.0, 1.2  # how costly, and the factor on rates: 95 % of the cores
 LOCAL = "klink, forwarding off"
@@ -70,16 +70,18 @@ class Nodes(Experiment):
         return {"rows": found, "panels": panels}
 
 
-def _trials(base: Trial, settings: Settings, counts: Sequence[int]) -> list[Trial]:
+def _trials(
+    base: SimulatedTrial, settings: Settings, counts: Sequence[int]
+) -> list[SimulatedTrial]:
     every = trials(base, settings.repeat, policy=settings.policies, nodes=counts)
     deaf = replace(base, policy="klink", forwarding=False)
     local = trials(deaf, settings.repeat, nodes=counts) if "klink" in settings.policies else []
     return every + [trial for trial in local if trial.nodes > 1]
 
 
-def _each(queries: int, found: list[Trial]) -> list[Trial]:
+def _each(queries: int, found: list[SimulatedTrial]) -> list[SimulatedTrial]:
     return [replace(trial, queries=queries * trial.nodes) for trial in found]
 
 
-def _name(trial: Trial) -> str:
+def _name(trial: SimulatedTrial) -> str:
     return trial.policy if trial.forwarding else LOCAL

@@ -7,9 +7,9 @@ import numpy as np
 
 from slackwater.engines.simulator.operators import Usage
 from slackwater.report.result import Findings
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.experiment import (
     Experiment,
-    Show,
     base_trial,
     panel,
     rows,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from slackwater.report.result import Findings
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.experiment import (
     Experiment,
-    Show,
     base_trial,
     panel,
     row_series,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from slackwater.report.result import Findings
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.experiment import (
     Experiment,
-    Show,
     base_trial,
     latency_series,
     panel,
@@ -14,7 +14,7 @@ from slackwater_bench.simulate.experiment import (
     trials,
 )
 from slackwater_bench.simulate.settings import Settings
-from slackwater_bench.simulate.trial import Trial
+from slackwater_bench.simulate.trial import SimulatedTrial
 
 BOUNDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # b
 CYCLES_S = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # r
@@ -53,6 +53,6 @@ class Sensitivity(Experiment):
 _LABELS = ("memory bound b", "cycle r, s", "history h, epochs")
 
 
-def _place(trial: Trial) -> float:
+def _place(trial: SimulatedTrial) -> float:
     values = list(trial.parameters.values())
     return float(values[0]) if values else trial.cycle_s

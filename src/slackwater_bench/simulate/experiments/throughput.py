@@ -1,10 +1,10 @@
 """Latency against throughput."""
 
 from slackwater.report.result import Findings, Panel
+from slackwater_bench.comparison import Show
 from slackwater_bench.simulate.experiment import (
     Experiment,
     Row,
-    Show,
     base_trial,
     panel,
     rows,
