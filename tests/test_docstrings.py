@@ -25,13 +25,11 @@ VERBS = frozenset(  # grows by need
     Repeat Replace Report Resample Reset Restart Restore Resume Return Round Run Sample Save Say
     Scale Send Serve Set Share Shed Show Simulate Skip Sort Split Start Step Stop Store Stretch
     Sum Summarise Switch Take Tell Test Time Train Translate Try Turn Undo Unwrap Update Use
-    Verify Wait Wake Warn Watch Weigh Widen Wrap Write Yield
+    Verify Wait Wake Warn Watch Weigh Widen Wrap Write Yield Steer Schedule
     """.split()  # noqa: SIM905
 )
 NOT_YET = (  # to be emptied
-    "slackwater/cli/",
     "slackwater/engines/spark/",
-    "slackwater/operations/launch.py",
 )
 
 

@@ -19,8 +19,12 @@ main()
 
 def loaded(folder: Path, *arguments: str) -> set[str]:
     """Run a command and return the names of the modules that were loaded at its end."""
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *arguments],
+    return set(json.loads(run(folder, CODE, *arguments).stdout.splitlines()[-1]))
+
+
+def run(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
         env=os.environ | {"SLACKWATER_RUNTIME_DIR": str(folder)},
         cwd=folder,
         text=True,
@@ -28,7 +32,6 @@ def loaded(folder: Path, *arguments: str) -> set[str]:
         timeout=100,
         check=False,
     )
-    return set(json.loads(done.stdout.splitlines()[-1]))
 
 
 def ours(modules: set[str]) -> set[str]:
@@ -50,3 +53,35 @@ def test_help_lists_other_packages_commands_without_loading_them(tmp_path: Path)
 
 def test_a_command_of_another_package_is_loaded_when_it_is_called(tmp_path: Path) -> None:
     assert "slackwater_bench.simulate.commands" in loaded(tmp_path, "simulate", "--help")
+
+
+WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+
+def find_spec(kind, name, path=None, target=None):
+    gone = name.partition(".")[0] in ("matplotlib", "psutil")
+    return None if gone else usual(name, path, target)
+
+usual, PathFinder.find_spec = PathFinder.find_spec, classmethod(find_spec)
+from slackwater.cli.main import main
+sys.argv = ["slackwater", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (["simulate", "latency", "--report", "page"], "slackwater[report]"),
+        (["bench", "gate"], "slackwater[bench]"),
+    ],
+)
+def test_what_is_not_installed_is_one_clear_line(
+    tmp_path: Path, arguments: list[str], extra: str
+) -> None:
+    done = run(tmp_path, WITHOUT, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("slackwater: ")
+    assert done.stderr.count("\n") == 1
+    assert f"pip install '{extra}'" in done.stderr

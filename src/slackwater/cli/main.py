@@ -19,7 +19,7 @@ from slackwater.cli.starting import starting
 from slackwater.common.logs import configure
 from slackwater.core.errors import SlackwaterError, UsageError
 
-EXTRAS = {"psutil": "bench"}  # what is not installed for everyone
+EXTRAS = {"matplotlib": "report", "psutil": "bench"}  # what is not installed for everyone
 
 app = typer.Typer(
     cls=ExtensibleGroup,

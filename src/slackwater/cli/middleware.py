@@ -34,27 +34,19 @@ def middleware(
     The engines are only looked at. Nice values, control groups and scheduling classes are put back
     at the end, and after a kill by the next start.
     """
-    from slackwater.ipc.questions import AskStatus, Switch
+    from slackwater.ipc.questions import AskStatus
     from slackwater.operations.middleware import command
     from slackwater.operations.middleware.file import load as load_file
 
-    def say(line: str) -> None:
-        console.print(line, highlight=False, markup=False)
-
     chosen = None if file is None else load_file(file)
     if restore:
-        if not command.restore(None if chosen is None else chosen.name, say):
-            say("nothing was left")
+        if not command.restore(None if chosen is None else chosen.name, _say):
+            _say("nothing was left")
         return
     if switch is not None or status:
         name = command.only_one() if chosen is None else chosen.name
         if switch is not None:
-            policy, _, state = switch.partition("=")
-            if state not in ("on", "off", "auto"):
-                raise UsageError(f"--switch takes POLICY=on, =off or =auto, not {switch!r}")
-            on = None if state == "auto" else state == "on"
-            command.ask(name, Switch(policy=policy, on=on))
-            say(f"{policy}: {state}")
+            _switch(name, switch)
         if status:
             found = command.ask(name, AskStatus())
             console.print_json(data=found)
@@ -63,7 +55,23 @@ def middleware(
     if chosen is None:
         raise UsageError("name a file: slackwater middleware FILE (docs/middleware.md)")
     if dry_run:
-        found = command.dry_run(chosen, say, 2.0 if seconds is None else seconds)
+        found = command.dry_run(chosen, _say, 2.0 if seconds is None else seconds)
     else:
-        found = command.run(chosen, say, seconds)
+        found = command.run(chosen, _say, seconds)
     write_json(json_file, found)
+
+
+def _switch(name: str, wanted: str) -> None:
+    """Switch a policy of the running one: ``POLICY=on``, ``=off`` or ``=auto``."""
+    from slackwater.ipc.questions import Switch
+    from slackwater.operations.middleware import command
+
+    policy, _, state = wanted.partition("=")
+    if state not in ("on", "off", "auto"):
+        raise UsageError(f"--switch takes POLICY=on, =off or =auto, not {wanted!r}")
+    command.ask(name, Switch(policy=policy, on=None if state == "auto" else state == "on"))
+    _say(f"{policy}: {state}")
+
+
+def _say(line: str) -> None:
+    console.print(line, highlight=False, markup=False)

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,11 @@ from slackwater.cli.terminal import (
     write_line,
 )
 from slackwater.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from slackwater.engines.simulator.prediction import Calibration
+    from slackwater.operations.fleet_file import FleetFile
+    from slackwater.operations.planning import Planner
 
 planning = typer.Typer()
 
@@ -51,11 +56,10 @@ def plan(
     from slackwater.engines.simulator.prediction import MEASURED, load_calibration
     from slackwater.operations import fleet_file as config
     from slackwater.operations import planning as model
-    from slackwater.operations.launch import Launch
 
     path = config.find(file, Path.cwd())
     fleet = config.load(path)
-    if policy is not None:
+    if policy:
         fleet = fleet.model_copy(update={"policy": policy, "parameters": {}})
     policies.load(fleet.policy, **fleet.parameters)
     known = MEASURED if calibration is None else load_calibration(calibration)
@@ -65,17 +69,30 @@ def plan(
         model.trigger_s(name, section.trigger)  # a wrong one is told before Spark is started
     if calibration is None:
         write_line("no --calibration: costs are those of YSB queries on a two-core machine")
-    found = Launch(fleet, path.parent).outlines()
-    for line in model.not_planned(fleet, [n for n, one in found.items() if one.own_writer]):
-        console.print(line, highlight=False)
-    planner = model.planner_of_file(
-        fleet,
-        [model.planned(fleet, n, one.deadlines, one.own_writer, rate) for n, one in found.items()],
-        known,
-        driver_cores,
-    )
+    planner = _planner(fleet, path.parent, rate, known, driver_cores)
     answer = with_status(lambda show: model.plan(planner, cores or os.cpu_count() or 1, p99, show))
     console.print(model.table(answer))
     for sentence in model.sentences(answer):
         console.print(sentence, highlight=False)
     write_json(json_file, answer)
+
+
+def _planner(
+    fleet: "FleetFile",
+    folder: Path,
+    usual_rate: float,
+    calibration: "Calibration",
+    driver_cores: float | None,
+) -> "Planner":
+    """Start Spark to look at the queries, and say what the model does not know of them."""
+    from slackwater.operations import planning as model
+    from slackwater.operations.launch import Launch
+
+    found = Launch(fleet, folder).outlines()
+    for line in model.not_planned(fleet, [n for n, one in found.items() if one.own_writer]):
+        console.print(line, highlight=False)
+    queries = [
+        model.planned(fleet, name, one.deadlines, one.own_writer, usual_rate)
+        for name, one in found.items()
+    ]
+    return model.planner_of_file(fleet, queries, calibration, driver_cores)
