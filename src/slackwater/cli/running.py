@@ -122,9 +122,9 @@ def replay(
 
     for name in texts(policies):
         family.load(name)
-    story = recording.load(file)
+    recorded = recording.load(file)
     make_folder(report)
-    result = with_status(lambda show: recording.replay(story, texts(policies), show))
+    result = with_status(lambda show: recording.replay(recorded, texts(policies), show))
     console.print(replay_table(result))
     write_json(json_file, result)
     if report is not None:

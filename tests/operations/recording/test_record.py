@@ -35,11 +35,11 @@ def test_decisions_batches_and_results_are_kept(
     eventually(lambda: kinds(file)["result"] > before + 5)
     stop.set()
     recorder.join()
-    story = recording.load(file)
-    assert story.policy == "klink"
-    assert sorted(story.queries) == ["query-0", "query-1", "query-2"]
-    assert all(query.latencies_s and query.rows for query in story.queries.values())
-    assert len(story.decisions) == kinds(file)["decision"]
+    recorded = recording.load(file)
+    assert recorded.policy == "klink"
+    assert sorted(recorded.queries) == ["query-0", "query-1", "query-2"]
+    assert all(query.latencies_s and query.rows for query in recorded.queries.values())
+    assert len(recorded.decisions) == kinds(file)["decision"]
 
 
 def test_without_a_fleet_there_is_nothing_to_record(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from slackwater.core import QueryState, UsageError
 from slackwater.engines.simulator.query import BatchCosts
 from slackwater.operations import recording
-from slackwater.operations.recording.story import QueryStory
+from slackwater.operations.recording.recorded import RecordedQuery
 from slackwater.operations.recording.table import replay_table
 from slackwater.report import write_report
 from tests.simulated import START_S, query, simulate
@@ -66,7 +66,7 @@ def test_what_klink_would_have_done(recorded: Path, tmp_path: Path) -> None:
 def test_costs_are_read_from_batches() -> None:
     spec = query(0).spec
     batches = [(rows, 0.2 + rows * 1e-4) for rows in (100, 500, 900)] + [(0, 0.1)]
-    costs = QueryStory(spec, 1500, batches).costs
+    costs = RecordedQuery(spec, 1500, batches).costs
     assert costs.per_row_s == pytest.approx(1e-4)
     assert costs.fixed_s + costs.waiting_s == pytest.approx(0.2)
     assert costs.empty_s == pytest.approx(0.08)

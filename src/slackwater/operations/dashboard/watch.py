@@ -82,7 +82,7 @@ class Picture(NamedTuple):
 
 
 class Fleet:
-    """One controller, and how far its story is known."""
+    """One controller, and how far its log is known."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

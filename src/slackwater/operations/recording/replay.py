@@ -10,7 +10,7 @@ import numpy as np
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.prediction import Machine, Prediction, predict
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater.operations.recording.story import QueryStory, Story
+from slackwater.operations.recording.recorded import RecordedQuery, Recording
 from slackwater.report.result import BenchResult
 from slackwater.traffic import Traffic
 
@@ -22,35 +22,35 @@ NO_WINDOW_S = 1.0  # how often a query without windows is taken to run
 Show = Callable[[str], None]
 
 
-def replay(story: Story, policies: Sequence[str], show: Show) -> BenchResult:
+def replay(recorded: Recording, policies: Sequence[str], show: Show) -> BenchResult:
     """Tell what would have come of it, in the shape that ``bench --json`` has, for its report.
 
     Each query has its own windows, rate, watermark and costs of a batch, as they were seen. Batches
     that were seen took longer because others ran beside them; how much of that is work is found by
     replaying the recorded policy until its batches take as long as they did.
     """
-    queries = {name: query for name, query in story.queries.items() if query.rows}
-    if story.seconds < LEAST_S or not queries:
+    queries = {name: query for name, query in recorded.queries.items() if query.rows}
+    if recorded.seconds < LEAST_S or not queries:
         raise UsageError(f"too little to replay: record {LEAST_S:g} s or more of running queries")
     show(f"fitting the costs of {len(queries)} queries")
-    work = _work(story, queries)
-    runs = [_recorded(story, queries)]
-    for policy in dict.fromkeys([story.policy, *policies]):
+    work = _work(recorded, queries)
+    runs = [_recorded(recorded, queries)]
+    for policy in dict.fromkeys([recorded.policy, *policies]):
         show(f"replaying under {policy}")
-        found = _predict(story, queries, policy, work)
+        found = _predict(recorded, queries, policy, work)
         latencies_s = [round(float(value), 4) for value in found.latencies_s]
-        counted = story.seconds / (story.seconds + _warmup_s(queries))
+        counted = recorded.seconds / (recorded.seconds + _warmup_s(queries))
         batches = round(found.batches * counted)
         runs.append(_row(f"{policy}, replayed", len(queries), latencies_s, batches))
     result: dict[str, Any] = {
-        "workload": f"recording of {story.app_name}",
+        "workload": f"recording of {recorded.app_name}",
         "queries": len(queries),
         "query_counts": [len(queries)],
         "settings": {
-            "recorded policy": story.policy,
-            "seconds": round(story.seconds, 1),
-            "slots": story.slots,
-            "cores": story.cores,
+            "recorded policy": recorded.policy,
+            "seconds": round(recorded.seconds, 1),
+            "slots": recorded.slots,
+            "cores": recorded.cores,
             "work": round(work, 3),
         },
         "runs": runs,
@@ -58,7 +58,9 @@ def replay(story: Story, policies: Sequence[str], show: Show) -> BenchResult:
     return BenchResult(result)
 
 
-def _simulated(story: Story, query: QueryStory, number: int, work: float) -> SimulatedQuery:
+def _simulated(
+    recorded: Recording, query: RecordedQuery, number: int, work: float
+) -> SimulatedQuery:
     spec, costs = query.spec, query.costs
     windows = spec.deadlines.closing
     delays = [each.watermark_delay_s for each in spec.deadlines.inputs if each.watermark_delay_s]
@@ -69,8 +71,8 @@ def _simulated(story: Story, query: QueryStory, number: int, work: float) -> Sim
     return SimulatedQuery(
         name=spec.name,
         traffic=Traffic(
-            start_s=math.floor(story.from_s) - WARMUP_S,
-            rate=f"{max(1.0, query.rows / story.seconds):g}",
+            start_s=math.floor(recorded.from_s) - WARMUP_S,
+            rate=f"{max(1.0, query.rows / recorded.seconds):g}",
             delays=f"uniform:0:{max(1, round(delay_s * 1e3))}ms",
             seed=number + 1,
         ),
@@ -94,39 +96,41 @@ def _scaled(costs: BatchCosts, work: float) -> BatchCosts:
     )
 
 
-def _predict(story: Story, queries: dict[str, QueryStory], policy: str, work: float) -> Prediction:
+def _predict(
+    recorded: Recording, queries: dict[str, RecordedQuery], policy: str, work: float
+) -> Prediction:
     fleet = [
-        _simulated(story, query, number, work) for number, query in enumerate(queries.values())
+        _simulated(recorded, query, number, work) for number, query in enumerate(queries.values())
     ]
-    machine = Machine(story.cores, story.slots)
+    machine = Machine(recorded.cores, recorded.slots)
     warmup_s = _warmup_s(queries)
-    return predict(fleet, policy, machine, warmup_s=warmup_s, seconds=story.seconds)
+    return predict(fleet, policy, machine, warmup_s=warmup_s, seconds=recorded.seconds)
 
 
-def _warmup_s(queries: dict[str, QueryStory]) -> float:
+def _warmup_s(queries: dict[str, RecordedQuery]) -> float:
     """Return how long it takes until every query has had a window."""
     windows = [window for each in queries.values() for window in each.spec.deadlines.closing]
     return max([WARMUP_S, *(window.size_s + WARMUP_S / 2 for window in windows)])
 
 
-def _work(story: Story, queries: dict[str, QueryStory]) -> float:
+def _work(recorded: Recording, queries: dict[str, RecordedQuery]) -> float:
     """Find the part of a batch's duration that is its own work."""
-    seen_s = story.mean_batch_s
+    seen_s = recorded.mean_batch_s
     low, high = 0.1, 1.5
     assert seen_s is not None
     for _ in range(TRIES):
         middle = math.sqrt(low * high)
-        found = _predict(story, queries, story.policy, middle)
+        found = _predict(recorded, queries, recorded.policy, middle)
         durations = np.concatenate([found.with_rows_s, found.without_rows_s])
         shown_s = float(durations.mean()) if len(durations) else 0.0
         low, high = (middle, high) if shown_s < seen_s else (low, middle)
     return math.sqrt(low * high)
 
 
-def _recorded(story: Story, queries: dict[str, QueryStory]) -> dict[str, Any]:
+def _recorded(recorded: Recording, queries: dict[str, RecordedQuery]) -> dict[str, Any]:
     latencies = [value for query in queries.values() for value in query.latencies_s]
     batches = sum(len(query.batches) for query in queries.values())
-    return _row(f"{story.policy}, as recorded", len(queries), latencies, batches)
+    return _row(f"{recorded.policy}, as recorded", len(queries), latencies, batches)
 
 
 def _row(name: str, queries: int, latencies_s: list[float], batches: int) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Query:
         return replace(metrics, sweep=self._sweep, beyond=self._beyond)
 
     def enter(self, phase: Phase, now_s: float, metrics: QueryMetrics | None = None) -> None:
-        """Change the phase."""
+        """Set the phase."""
         before = self.state
         self.state = QueryState(
             spec=before.spec,
@@ -280,7 +280,7 @@ class GateDriver:
         self.store.lose_gate(client, self.clock.now())
 
     def tell(self, command: Command) -> None:
-        """Pass something on to the fleet."""
+        """Tell the fleet what somebody wants of it."""
         self._server.broadcast(command)
 
     def status(self) -> Status:

@@ -6,10 +6,10 @@ import logging
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import asdict
 
 from slackwater.common.subprocesses import child_environment
+from slackwater.core.clock import Deadline
 from slackwater.engines.spark.control.service import ControllerSettings
 
 log = logging.getLogger("slackwater.fleet")
@@ -24,7 +24,7 @@ class ControllerProcess:
         self.settings = settings  # for the next start as well
         self._closed = threading.Event()
         self._lock = threading.Lock()  # between closing and starting again
-        self._crashes: list[float] = []
+        self._crashes: list[Deadline] = []  # until when each counts
         self.given_up = False
         self._process = self._spawn()
         self._thread = threading.Thread(target=self._watch, name="slackwater-supervisor")
@@ -36,7 +36,7 @@ class ControllerProcess:
         return self._process.pid
 
     def close(self) -> None:
-        """Closing its standard input ends it; a hanging one is killed."""
+        """End it by closing its standard input; kill one that hangs."""
         with self._lock:
             self._closed.set()
         self._end(self._process)
@@ -60,8 +60,8 @@ class ControllerProcess:
             status = self._process.wait()
             if self._closed.is_set():
                 return
-            now_s = time.monotonic()
-            self._crashes = [t for t in self._crashes if now_s - t < CRASH_WINDOW_S] + [now_s]
+            self._crashes = [each for each in self._crashes if not each.passed]
+            self._crashes.append(Deadline(CRASH_WINDOW_S))
             if len(self._crashes) >= 2:
                 self.given_up = True
                 log.error(

@@ -10,7 +10,6 @@ import logging
 import select
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -21,7 +20,7 @@ from slackwater import policies
 from slackwater.common.logs import configure
 from slackwater.common.procfs import process_cpu_s, thread_cpu_s
 from slackwater.common.subprocesses import collect_seldom
-from slackwater.core.clock import RealClock
+from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.controller import Controller
 from slackwater.core.errors import SlackwaterError
 from slackwater.core.model import Figures
@@ -108,8 +107,11 @@ class ControllerService:
         return tuple(islice(found, max(0, asked.last)))
 
     def _control(self, asked: Control) -> Controlled | Failure:
-        """``off`` opens every gate, ``on`` closes them again, ``policy`` changes who decides;
-        ``pause`` and ``resume`` are the fleet's to do."""
+        """Do what was told, or hand it on.
+
+        ``off`` opens every gate, ``on`` closes them again, ``policy`` changes who decides;
+        ``pause`` and ``resume`` are the fleet's to do.
+        """
         action = asked.action
         if action not in ACTIONS:
             return Failure(f"unknown action {action!r}; known: {', '.join(ACTIONS)}")
@@ -193,13 +195,13 @@ def main() -> None:
     settings = ControllerSettings(**json.loads(sys.stdin.readline()))
     service = ControllerService(settings, process_cpu_s)
 
-    next_look_s = 0.0
+    next_look = Deadline(0.0)
 
     def driver_is_gone() -> bool:
-        nonlocal next_look_s
-        if time.monotonic() < next_look_s:
+        nonlocal next_look
+        if not next_look.passed:
             return False
-        next_look_s = time.monotonic() + LOOK_PERIOD_S
+        next_look = Deadline(LOOK_PERIOD_S)
         return bool(select.select([sys.stdin], [], [], 0)[0])
 
     collect_seldom()

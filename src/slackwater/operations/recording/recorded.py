@@ -20,7 +20,7 @@ WAITING = 0.2  # part of a batch that is waiting for disks and the slowest task,
 LEAST_BATCHES = 3  # to tell what a row costs
 
 
-class RecordedQuery(Struct, frozen=True):
+class QueryLine(Struct, frozen=True):
     """What is read of a query's status."""
 
     spec: SpecFields
@@ -33,7 +33,7 @@ class StatusLine(Struct, frozen=True, tag_field="kind", tag="status"):
     policy: str
     slots: int
     cores: int
-    queries: tuple[RecordedQuery, ...]
+    queries: tuple[QueryLine, ...]
     app_name: str | None = None
 
 
@@ -50,7 +50,7 @@ Line = StatusLine | BatchLine | ResultEvent | DecisionEvent
 
 
 @dataclass
-class QueryStory:
+class RecordedQuery:
     """One query."""
 
     spec: QuerySpec
@@ -81,7 +81,7 @@ class QueryStory:
 
 
 @dataclass
-class Story:
+class Recording:
     """All of it."""
 
     app_name: str
@@ -90,7 +90,7 @@ class Story:
     cores: int
     from_s: float
     until_s: float
-    queries: dict[str, QueryStory]
+    queries: dict[str, RecordedQuery]
     decisions: list[DecisionEvent]
 
     @property
@@ -104,26 +104,26 @@ class Story:
         return float(np.mean(found)) if found else None
 
 
-def load(path: Path) -> Story:
+def load(path: Path) -> Recording:
     """Read what ``slackwater record`` wrote."""
     try:
         # Not by msgspec: recordings may hold infinity as Python writes it.
         found: list[Any] = [json.loads(line) for line in path.read_text().splitlines()]
-        return _story(msgspec.convert(found, list[Line]))
+        return _recording(msgspec.convert(found, list[Line]))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except (ValueError, IndexError, msgspec.ValidationError):
         raise UsageError(f"{path} is not a recording of slackwater record") from None
 
 
-def _story(lines: Sequence[Line]) -> Story:
+def _recording(lines: Sequence[Line]) -> Recording:
     statuses = [line for line in lines if isinstance(line, StatusLine)]
     first, last = statuses[0], statuses[-1]
-    queries: dict[str, QueryStory] = {}
+    queries: dict[str, RecordedQuery] = {}
     for status in statuses:
         for seen in status.queries:
             spec = seen.spec.spec()
-            queries.setdefault(spec.name, QueryStory(spec)).spec = spec
+            queries.setdefault(spec.name, RecordedQuery(spec)).spec = spec
     for line in lines:
         mine = None if isinstance(line, StatusLine) else queries.get(line.query)
         if mine is None:
@@ -133,7 +133,7 @@ def _story(lines: Sequence[Line]) -> Story:
             mine.rows += line.rows
         elif isinstance(line, ResultEvent):
             mine.latencies_s.append(line.latency_s)
-    return Story(
+    return Recording(
         app_name=first.app_name or "fleet",
         policy=last.policy,
         slots=last.slots,
