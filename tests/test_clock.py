@@ -18,7 +18,6 @@ EXCEPTIONS = {
 NOT_YET = (  # to be emptied
     "slackwater/engines/spark/",
     "slackwater/operations/launch.py",
-    "slackwater_bench/",
 )
 
 

@@ -19,13 +19,12 @@ VERBS = frozenset(  # grows by need
     Find Fit Follow Forget Format Gather Get Give Go Grant Greet Group Hand Handle Have Hear
     Hold Import Improve Insert Install Join Judge Keep Kill Launch Learn Leave Lessen Let Lift
     Limit List Listen Load Lock Look Make Mark Measure Merge Move Name Normalise Note Number
-    Offer Open Order Parse Pause Pick Place Plan Plot Poll Predict Post
-    Prepare Print Publish Push Put
-    Raise Rank Read Reconnect Record Refine Refuse Register Release Remember Remove Render
-    Repeat Replace Report Resample Reset Restart Restore Resume Return Round Run Sample Save Say
-    Scale Send Serve Set Share Shed Show Simulate Skip Sort Split Start Step Stop Store Stretch
-    Sum Summarise Switch Take Tell Test Time Train Translate Try Turn Undo Unwrap Update Use
-    Verify Wait Wake Warn Watch Weigh Widen Wrap Write Yield Steer Schedule
+    Offer Open Order Parse Pause Pick Place Plan Plot Poll Post Predict Prepare Print Publish
+    Push Put Raise Rank Read Reconnect Record Refine Refuse Register Release Remember Remove
+    Render Repeat Replace Report Resample Reset Restart Restore Resume Return Round Run Sample
+    Save Say Scale Schedule Send Serve Set Share Shed Show Simulate Skip Sleep Sort Split Start
+    Steer Step Stop Store Stretch Sum Summarise Switch Take Tell Test Time Train Translate Try
+    Turn Undo Unwrap Update Use Verify Wait Wake Warn Watch Weigh Widen Wrap Write Yield
     """.split()  # noqa: SIM905
 )
 NOT_YET = (  # to be emptied

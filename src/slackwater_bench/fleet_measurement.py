@@ -1,6 +1,5 @@
 """What every trial of a fleet does: start its queries, wait, measure, drain, stop."""
 
-import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
@@ -8,7 +7,9 @@ from typing import Generic
 
 from pyspark.sql import SparkSession
 
+from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.fleet import Fleet
 from slackwater_bench.emissions import Progress
 from slackwater_bench.trial import Result
@@ -26,6 +27,8 @@ class FleetMeasurement(ABC, Generic[AnyWorkload]):
         When the traffic of all workloads begins.
     start_limit_s, drain_limit_s
         How long queries may take to start, and the last windows to come.
+    clock
+        Where time comes from.
     """
 
     def __init__(
@@ -36,7 +39,9 @@ class FleetMeasurement(ABC, Generic[AnyWorkload]):
         start_s: float,
         start_limit_s: float,
         drain_limit_s: float,
+        clock: Clock = RealClock(),
     ) -> None:
+        self.clock = clock
         self.spark, self.fleet, self.start_s = spark, fleet, start_s
         self.workloads = workloads
         self.batches: dict[str, list[Progress]] = defaultdict(list)
@@ -66,7 +71,7 @@ class FleetMeasurement(ABC, Generic[AnyWorkload]):
             self._start(name, workload)
         if not self.fleet.wait_ready(self._start_limit_s):
             raise EngineError(f"not all queries started within {self._start_limit_s:.0f} s")
-        begin_s = max(self.start_s, time.time()) + warmup_s
+        begin_s = max(self.start_s, self.clock.now()) + warmup_s
         self.first_s = begin_s if first_s is None else first_s
         self.last_s = begin_s + seconds
         measured = self._measure()
@@ -77,14 +82,14 @@ class FleetMeasurement(ABC, Generic[AnyWorkload]):
 
     def _drain(self) -> bool:
         """Wait until every query has passed its last measured window, or a limit."""
-        until_s = time.time() + self._drain_limit_s
+        deadline = Deadline(self._drain_limit_s, self.clock)
         first_us, last_us = round(self.first_s * 1e6), round(self.last_s * 1e6)
         ends = {name: w.window_ends(first_us, last_us) for name, w in self.workloads.items()}
         last = {name: found[-1] for name, found in ends.items() if found}
-        while time.time() < until_s:
+        while not deadline.passed:
             if all(self._passed(name, end_us) for name, end_us in last.items()):
                 return True
             if self.fleet.failures:
                 raise EngineError(f"queries failed: {self.fleet.failures}")
-            time.sleep(0.1)
+            self.clock.sleep(0.1)
         return False

@@ -1,10 +1,12 @@
 """What a Spark process uses: heap and CPU once a second, and CPU by group of threads."""
 
-import time
 from collections import defaultdict
 from collections.abc import Callable
 
 from pyspark.sql import SparkSession
+
+from slackwater.core.clock import RealClock, sleep_until
+from slackwater.core.protocols import Clock
 
 PERIOD_S = 1.0
 
@@ -39,24 +41,22 @@ def sample(
     last_s: float,
     cpu_s: Callable[[], float],
     heap: Callable[[], tuple[int, int]],
-    now: Callable[[], float] = time.time,
-    sleep: Callable[[float], None] = time.sleep,
+    clock: Clock = RealClock(),
 ) -> list[dict[str, float]]:
     """Return at ``last_s`` with what was seen since ``first_s``, once a second.
 
-    >>> clock = [0.0]
-    >>> def sleep(seconds): clock[0] += seconds
-    >>> seen = sample(0, 2, lambda: 1.5 * clock[0], lambda: (7, 9), lambda: clock[0], sleep)
+    >>> clock = VirtualClock()
+    >>> seen = sample(0, 2, lambda: 1.5 * clock.now(), lambda: (7, 9), clock)
     >>> [(s["t_s"], s["cpu_cores"], s["heap_used_bytes"]) for s in seen]
     [(1.0, 1.5, 7), (2.0, 1.5, 7)]
     """
     samples: list[dict[str, float]] = []
-    before_s, cpu_before_s = now(), cpu_s()
+    before_s, cpu_before_s = clock.now(), cpu_s()
     due_s = first_s
     while due_s < last_s:
         due_s = min(due_s + PERIOD_S, last_s)
-        sleep(max(0.0, due_s - now()))
-        at_s, used_s = now(), cpu_s()
+        sleep_until(due_s, clock)
+        at_s, used_s = clock.now(), cpu_s()
         used_bytes, most_bytes = heap()
         cores = (used_s - cpu_before_s) / (at_s - before_s) if at_s > before_s else 0.0
         samples.append(

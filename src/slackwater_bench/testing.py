@@ -4,13 +4,13 @@ A workload of your own derives from :class:`slackwater_bench.workloads.base.Work
 ``module:Class`` wherever ours have a name: ``slackwater bench mine:Doors --policies klink``.
 """
 
-import time
 from collections import Counter
 from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slackwater.core.clock import RealClock
 from slackwater.engines.spark.sources.payload import load_generator
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.base import Workload, collect_windows, differences
@@ -56,7 +56,7 @@ def check_results(kind: type[Workload], spark: "SparkSession", **options: Any) -
     spark
         Where its query runs.
     """
-    start_s = time.time() // 1 - SPARK_S - LATEST_S
+    start_s = RealClock().now() // 1 - SPARK_S - LATEST_S
     traffic = Traffic(start_s=start_s, stop_s=start_s + SPARK_S, rate="200", partitions=2)
     workload = kind(traffic=traffic, **options)
     name = f"check_{kind.__name__.lower()}"

@@ -1,7 +1,7 @@
 """How far a benchmark is, and how long it still takes."""
 
-import time
-from collections.abc import Callable
+from slackwater.core.clock import RealClock, Timer
+from slackwater.core.protocols import Clock
 
 
 class TimeLeft:
@@ -9,26 +9,25 @@ class TimeLeft:
 
     Parameters
     ----------
-    now
-        Seconds of a clock that does not jump.
+    clock
+        Where time comes from.
 
     Examples
     --------
-    >>> clock = [0.0]
-    >>> left = TimeLeft(lambda: clock[0])
+    >>> clock = VirtualClock()
+    >>> left = TimeLeft(clock)
     >>> left.expect(60.0, 60.0)
     >>> left.step("fcfs")
     '1 of 2: fcfs; 0:00 gone, about 2:00 left'
-    >>> clock[0] = 90.0
+    >>> clock.sleep(90.0)
     >>> left.step("spark")
     '2 of 2: spark; 1:30 gone, about 1:30 left'
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = RealClock()) -> None:
         self._costs_s: list[float] = []
-        self._now = now
+        self._timer = Timer(clock)
         self._begun = 0
-        self._start_s = now()
 
     def expect(self, *costs_s: float) -> None:
         """Add steps with a guess at each one's duration; those that are done correct it."""
@@ -37,7 +36,7 @@ class TimeLeft:
     def step(self, what: str) -> str:
         """Return a line for the step that begins."""
         done_s, left_s = sum(self._costs_s[: self._begun]), sum(self._costs_s[self._begun :])
-        elapsed_s = self._now() - self._start_s
+        elapsed_s = self._timer.elapsed_s
         if done_s > 0:
             left_s *= elapsed_s / done_s
         self._begun += 1

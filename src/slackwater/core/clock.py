@@ -48,6 +48,17 @@ class VirtualClock:
         self._now_s = time_s
 
 
+def sleep_until(moment_s: float, clock: Clock = RealClock()) -> None:
+    """Sleep until a time in seconds since the epoch; not at all if it has passed.
+
+    >>> clock = VirtualClock(100.0)
+    >>> sleep_until(103.0, clock)
+    >>> clock.now()
+    103.0
+    """
+    clock.sleep(max(0.0, moment_s - clock.now()))
+
+
 class Timer:
     """Measures how long something takes.
 

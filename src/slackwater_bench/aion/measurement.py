@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from slackwater.common.procfs import CpuMeter
+from slackwater.core.clock import RealClock, sleep_until
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.approximate.finishing import BOUNDED, RATE
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import batch_end_s, ran_a_batch
@@ -37,20 +38,22 @@ def run(trial: AionTrial) -> Result:
 
 
 class _Measurement(FleetMeasurement[ApproximateWorkload]):
-    def __init__(self, trial: AionTrial, spark: SparkSession, fleet: Fleet) -> None:
+    def __init__(
+        self, trial: AionTrial, spark: SparkSession, fleet: Fleet, clock: Clock = RealClock()
+    ) -> None:
         self.trial = trial
-        start_s = float(round(time.time() + 5 + trial.queries))
+        start_s = float(round(clock.now() + 5 + trial.queries))
         workloads = trial.workloads(start_s)
-        super().__init__(spark, fleet, workloads, start_s, START_LIMIT_S, DRAIN_LIMIT_S)
+        super().__init__(spark, fleet, workloads, start_s, START_LIMIT_S, DRAIN_LIMIT_S, clock)
 
     def result(self) -> Result:
         return self._run(self.trial.warmup_s, self.trial.seconds)
 
     def _measure(self) -> Result:
         meter = CpuMeter()
-        time.sleep(max(0.0, self.first_s - time.time()))
+        sleep_until(self.first_s, self.clock)
         cpu, planning = meter.read(), self._planning_s()
-        time.sleep(max(0.0, self.last_s - time.time()))
+        sleep_until(self.last_s, self.clock)
         cpu, planning = meter.read() - cpu, self._planning_s() - planning
         return {"cpu_s": round(cpu, 3), "planner_cpu_s": round(planning, 4)}
 
@@ -78,7 +81,7 @@ class _Measurement(FleetMeasurement[ApproximateWorkload]):
     def _drain(self) -> bool:
         """Leave time for the batch after the last window, too."""
         drained = super()._drain()
-        time.sleep(1.0)
+        self.clock.sleep(1.0)
         return drained
 
     def _passed(self, name: str, end_us: int) -> bool:

@@ -1,13 +1,13 @@
 """How long one decision takes when many queries wait."""
 
 import random
-import time
 from typing import Any
 
 from rich.table import Table
 
 from slackwater import policies
 from slackwater.common.subprocesses import collect_seldom
+from slackwater.core.clock import Timer
 from slackwater.core.model import QueryMetrics, QuerySpec, QueryState, Snapshot
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.statistics.intervals import summary
@@ -50,9 +50,9 @@ def _times_ms(
         fresh = [_state(s, EPOCHS + 1 + repeat, later_s, chance) for s in specs[place:][:CHANGED]]
         states = (*states[:place], *fresh, *states[place + len(fresh) :])
         snapshot = Snapshot(later_s, 16, states, cycle_s=cycle_s)
-        begin_s = time.perf_counter()
+        timer = Timer()
         chosen.decide(snapshot)
-        took_ms.append(1e3 * (time.perf_counter() - begin_s))
+        took_ms.append(1e3 * timer.elapsed_s)
     return took_ms
 
 

@@ -4,7 +4,6 @@ All kinds run in one Spark, in turn, in an order that rotates from round to roun
 """
 
 import statistics
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,7 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.table import Table
 
 from slackwater.common.procfs import CpuMeter
+from slackwater.core.clock import Deadline, RealClock, Timer
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import Progress, instant_s, ran_a_batch, read_progress
 from slackwater.engines.spark.session.session import session
@@ -27,6 +28,7 @@ from slackwater_bench.tables import figures_table
 KINDS = ("none", "clock", "source")
 WARMUP_BATCHES = 8  # of each query, not counted
 START_LIMIT_S = 120.0
+BATCHES_LIMIT_S = 300.0  # until every query of many has run two
 SETTLE_S = 0.5  # after a gate was put on or taken off; putting it on is not what is measured
 ALWAYS = 1000  # slots: every arrival is granted at once
 
@@ -90,22 +92,24 @@ def _start(fleet: Fleet, kind: str, name: str, frame: DataFrame) -> None:
     fleet.start(frame.writeStream.format("noop").outputMode("update"), name=name)
 
 
-def _batches(spark: SparkSession, kind: str, seconds: float) -> dict[str, float]:
+def _batches(
+    spark: SparkSession, kind: str, seconds: float, clock: Clock = RealClock()
+) -> dict[str, float]:
     """Run one query as fast as it can, alone."""
     progresses: list[Progress] = []
     with Fleet(spark, "fcfs", gate=kind, slots=ALWAYS) as fleet:  # type: ignore[arg-type]
         fleet.on_progress(lambda _, progress: progresses.append(progress))
         _start(fleet, kind, "q", _frame(spark))
-        until_s = time.monotonic() + START_LIMIT_S
-        while len(progresses) < WARMUP_BATCHES:
-            if time.monotonic() > until_s or fleet.failures:
-                raise EngineError(f"gate {kind}: the query does not run: {fleet.failures}")
-            time.sleep(0.02)
+        warm = Deadline(START_LIMIT_S).wait_for(
+            lambda: len(progresses) >= WARMUP_BATCHES or bool(fleet.failures), every_s=0.02
+        )
+        if not warm or fleet.failures:
+            raise EngineError(f"gate {kind}: the query does not run: {fleet.failures}")
         meter = CpuMeter()
         cpu_s, controller_s = meter.read(), fleet.controller_cpu_s()
-        first, begin_s = len(progresses), time.monotonic()
-        time.sleep(seconds)
-        last, took_s = len(progresses), time.monotonic() - begin_s
+        first, timer = len(progresses), Timer()
+        clock.sleep(seconds)
+        last, took_s = len(progresses), timer.elapsed_s
         cpu_s, controller_s = meter.read() - cpu_s, fleet.controller_cpu_s() - controller_s
         count = last - first
         if count < 2:
@@ -121,7 +125,7 @@ def _batches(spark: SparkSession, kind: str, seconds: float) -> dict[str, float]
     }
 
 
-def _toggled(spark: SparkSession, rounds: int, seconds: float) -> float:
+def _toggled(spark: SparkSession, rounds: int, seconds: float, clock: Clock = RealClock()) -> float:
     """Compare batches of one running query with the clock gate and without, alternating.
 
     Free of the differences between two starts of a query, which are larger than the gate's cost.
@@ -131,14 +135,14 @@ def _toggled(spark: SparkSession, rounds: int, seconds: float) -> float:
     counts = {True: 0, False: 0}
     try:
         with Fleet(spark, "fcfs", gate="clock", slots=ALWAYS) as fleet:
-            time.sleep(2 * seconds)
+            clock.sleep(2 * seconds)
             for number in range(2 * rounds):
                 # Held, free, free, held, …: a steady drift counts for both alike.
                 held = number % 4 in (0, 3)
                 if held:
                     fleet.hold(query, name="toggled")
-                time.sleep(SETTLE_S)
-                counts[held] += _count(query, seconds / 2)
+                clock.sleep(SETTLE_S)
+                counts[held] += _count(query, seconds / 2, clock)
                 if held:
                     fleet.release("toggled")
     finally:
@@ -146,9 +150,9 @@ def _toggled(spark: SparkSession, rounds: int, seconds: float) -> float:
     return round(counts[True] / counts[False], 4)
 
 
-def _count(query: StreamingQuery, seconds: float) -> int:
+def _count(query: StreamingQuery, seconds: float, clock: Clock) -> int:
     first = query.lastProgress.batchId  # type: ignore[union-attr]
-    time.sleep(seconds)
+    clock.sleep(seconds)
     return int(query.lastProgress.batchId - first)  # type: ignore[union-attr]
 
 
@@ -170,16 +174,14 @@ def _memory(spark: SparkSession, kind: str, queries: int) -> dict[str, float]:
     """Start many queries at once: all must run; return what each takes."""
     with Fleet(spark, "round-robin", gate=kind) as fleet:  # type: ignore[arg-type]
         heap_b, python_b = _heap_b(spark), _python_b()
-        begin_s = time.monotonic()
+        timer = Timer()
         for index in range(queries):
             _start(fleet, kind, f"q{index}", _frame(spark, rows_per_batch=10))
         fleet.wait_ready(600)
-        started_s = time.monotonic() - begin_s
-        until_s = time.monotonic() + 300
-        while time.monotonic() < until_s:
-            if all(q.batches >= 2 for q in fleet.status().queries):
-                break
-            time.sleep(0.5)
+        started_s = timer.elapsed_s
+        Deadline(BATCHES_LIMIT_S).wait_for(
+            lambda: all(q.batches >= 2 for q in fleet.status().queries), every_s=0.5
+        )
         status = fleet.status().queries
         result = {
             "queries_started": float(sum(q.state not in ("failed", "stopped") for q in status)),

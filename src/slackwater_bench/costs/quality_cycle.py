@@ -1,12 +1,12 @@
 """How long one cycle of the quality controller takes over many tasks."""
 
-import time
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from slackwater.common.subprocesses import collect_seldom
+from slackwater.core.clock import Timer
 from slackwater.quality import Cluster, Graph, Layout, Load, QualityController, Task
 from slackwater.statistics.intervals import summary
 from slackwater_bench.tables import figures_table
@@ -28,9 +28,9 @@ def measure(tasks: int, workers: int, repeats: int, seed: int = 1) -> dict[str, 
     took_ms, shed, moves = [], 0, 0
     for repeat in range(repeats):
         load = _load(layout, cluster, chance)
-        begin_s = time.perf_counter()
+        timer = Timer()
         decision = controller.cycle(1e6 * repeat, cluster, layout, load)
-        took_ms.append(1e3 * (time.perf_counter() - begin_s))
+        took_ms.append(1e3 * timer.elapsed_s)
         shed += int(np.count_nonzero(decision.desired < 1))
         moves += len(decision.moves)
     return {

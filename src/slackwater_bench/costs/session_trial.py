@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -13,7 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from slackwater.common.procfs import CpuMeter, reaped_cpu, thread_cpu
+from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.session.profile import SETTINGS
 from slackwater.engines.spark.session.session import build_session
 from slackwater_bench.resources import cpu_by_group
@@ -61,7 +62,7 @@ class _Reading:
     threads: dict[int, tuple[str, float]]
 
 
-def run(trial: SessionTrial) -> Result:
+def run(trial: SessionTrial, clock: Clock = RealClock()) -> Result:
     """Start Spark, warm it up, measure, stop it."""
     meter = CpuMeter()
     spark = _session(trial)
@@ -70,10 +71,10 @@ def run(trial: SessionTrial) -> Result:
     try:
         queries = [start_query(spark, i, trial.rows, folder) for i in range(trial.queries)]
         jvm_pid = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-        _warm_up(queries, trial.warmup_batches)
-        before = _read(meter, jvm_pid, queries)
-        time.sleep(trial.seconds)
-        after = _read(meter, jvm_pid, queries)
+        _warm_up(queries, trial.warmup_batches, clock)
+        before = _read(meter, jvm_pid, queries, clock)
+        clock.sleep(trial.seconds)
+        after = _read(meter, jvm_pid, queries, clock)
         return asdict(_cost(before, after, queries))
     finally:
         for query in queries:
@@ -114,15 +115,15 @@ def _session(trial: SessionTrial) -> SparkSession:
     return spark
 
 
-def _warm_up(queries: list[StreamingQuery], batches: int) -> None:
-    limit = time.monotonic() + WARMUP_LIMIT_S
+def _warm_up(queries: list[StreamingQuery], batches: int, clock: Clock) -> None:
+    deadline = Deadline(WARMUP_LIMIT_S, clock)
     while (slowest := min(_batch_number(query) for query in queries)) < batches:
-        if time.monotonic() > limit:
+        if deadline.passed:
             raise EngineError(f"only {slowest} of {batches} warm-up batches in {WARMUP_LIMIT_S} s")
         for query in queries:
             if (error := query.exception()) is not None:
                 raise EngineError(f"a query failed: {str(error).splitlines()[0]}")
-        time.sleep(_POLL_S)
+        clock.sleep(_POLL_S)
 
 
 def _batch_number(query: StreamingQuery) -> int:
@@ -130,9 +131,9 @@ def _batch_number(query: StreamingQuery) -> int:
     return -1 if progress is None else int(progress["batchId"])
 
 
-def _read(meter: CpuMeter, jvm_pid: int, queries: list[StreamingQuery]) -> _Reading:
+def _read(meter: CpuMeter, jvm_pid: int, queries: list[StreamingQuery], clock: Clock) -> _Reading:
     return _Reading(
-        time_s=time.monotonic(),
+        time_s=clock.monotonic(),
         cpu_s=meter.read(),
         reaped_s=reaped_cpu(jvm_pid),
         batches=sum(_batch_number(query) for query in queries),

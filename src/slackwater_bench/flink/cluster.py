@@ -5,12 +5,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError, UsageError
 from slackwater.engines.outside.http import Endpoint
 from slackwater_bench.flink.hosts import Host
@@ -185,12 +185,15 @@ class LocalFlink:
             [f"-D{key}={value}" for key, value in own.items()],
         )
         endpoint = Endpoint(self.rest)
-        until_s = time.monotonic() + START_LIMIT_S
-        while not self._ready(endpoint, number + 1):
-            if time.monotonic() > until_s or any(p.poll() is not None for p in self._processes):
-                raise EngineError(f"Flink did not start: {self._last_words()}")
-            time.sleep(0.1)
+        ready = Deadline(START_LIMIT_S).wait_for(
+            lambda: self._ready(endpoint, number + 1) or self._ended(), every_s=0.1
+        )
+        if not ready or self._ended():
+            raise EngineError(f"Flink did not start: {self._last_words()}")
         endpoint.close()
+
+    def _ended(self) -> bool:
+        return any(process.poll() is not None for process in self._processes)
 
     def stop_task_manager(self) -> None:
         """Kill it as a crash does."""

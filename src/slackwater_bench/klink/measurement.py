@@ -1,11 +1,11 @@
 """Runs one trial of a policy and judges every window of it."""
 
-import time
-
 from pyspark.sql import SparkSession
 
 from slackwater import policies
 from slackwater.common.procfs import CpuMeter, thread_cpu
+from slackwater.core.clock import RealClock, sleep_until
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import instant_s
 from slackwater.engines.spark.session.session import session
@@ -48,13 +48,15 @@ def run(trial: PolicyTrial) -> Result:
 class Measurement(FleetMeasurement[Workload]):
     """Starts the queries of a trial, waits, stops them, and has every window judged."""
 
-    def __init__(self, trial: PolicyTrial, spark: SparkSession, fleet: Fleet) -> None:
+    def __init__(
+        self, trial: PolicyTrial, spark: SparkSession, fleet: Fleet, clock: Clock = RealClock()
+    ) -> None:
         self.trial = trial
         # Traffic begins when all queries should be up, so that none starts with a backlog.
         ahead_s = -trial.backlog_s if trial.backlog_s else 5 + trial.queries
-        start_s = float(round(time.time() + ahead_s))
+        start_s = float(round(clock.now() + ahead_s))
         workloads = trial.workloads(start_s)
-        super().__init__(spark, fleet, workloads, start_s, START_LIMIT_S, DRAIN_LIMIT_S)
+        super().__init__(spark, fleet, workloads, start_s, START_LIMIT_S, DRAIN_LIMIT_S, clock)
 
     def result(self) -> Result:
         """Run the trial."""
@@ -64,7 +66,7 @@ class Measurement(FleetMeasurement[Workload]):
     def _measure(self) -> Result:
         begin_s = self.last_s - self.trial.seconds
         meter, heap = CpuMeter(), driver_heap(self.spark)
-        time.sleep(max(0.0, begin_s - time.time()))
+        sleep_until(begin_s, self.clock)
         jvm = int(self.spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
         cpu, controller = meter.read(), self.fleet.controller_cpu_s()
         threads = thread_cpu(jvm)

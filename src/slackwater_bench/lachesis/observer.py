@@ -1,7 +1,6 @@
 """What an observer sees of the engines while an arm is on."""
 
 import json
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from slackwater.core.clock import RealClock, Timer
 from slackwater.core.entities import Reading, Values
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.engines import outside
 from slackwater.engines.outside import Driver
 from slackwater.metrics import MetricProvider
@@ -70,12 +71,19 @@ class Observer:
     tallies
         Where these write rows and latencies of their queries; without, both come from the counters
         of the operators.
+    clock
+        Where time comes from.
     """
 
     def __init__(
-        self, name: str, sections: dict[str, dict[str, Any]], tallies: Sequence[Path] = ()
+        self,
+        name: str,
+        sections: dict[str, dict[str, Any]],
+        tallies: Sequence[Path] = (),
+        clock: Clock = RealClock(),
     ) -> None:
         self.name = name
+        self._clock = clock
         self._drivers = [_driver(label, **section) for label, section in sections.items()]
         self._provider = MetricProvider(name, self._drivers[0].provides, METRICS)
         self._tallies = tallies
@@ -88,7 +96,7 @@ class Observer:
     def look(self, counts: bool) -> None:
         """Take a sample; where it does not count yet, only follow the counters."""
         try:
-            reading = merged([driver.read(time.time()) for driver in self._drivers])
+            reading = merged([driver.read(self._clock.now()) for driver in self._drivers])
         except EngineError:
             return
         values = self._provider.update(reading)
@@ -173,12 +181,14 @@ def tallied(paths: Iterable[Path]) -> dict[str, float]:
     return {"in": rows, "out": rows, "latency": latency_s}
 
 
-def watch(observers: list[Observer], slice_s: float, settle_s: float) -> None:
+def watch(
+    observers: list[Observer], slice_s: float, settle_s: float, clock: Clock = RealClock()
+) -> None:
     """Look again and again for so long; the first part does not count."""
-    began_s = time.monotonic()
+    timer = Timer(clock)
     for observer in observers:
         observer.begin()
-    while (passed_s := time.monotonic() - began_s) < slice_s:
+    while (passed_s := timer.elapsed_s) < slice_s:
         for observer in observers:
             observer.look(counts=passed_s >= settle_s)
-        time.sleep(LOOK_EVERY_S)
+        clock.sleep(LOOK_EVERY_S)

@@ -2,10 +2,11 @@
 
 import os
 import threading
-import time
 from typing import Any
 
+from slackwater.core.clock import RealClock
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import ran_a_batch, working_time
 from slackwater.engines.spark.session.session import session
@@ -58,14 +59,14 @@ class Watch:
         return now_s - high_us / 1e6
 
 
-def run(trial: QualityTrial) -> Result:
+def run(trial: QualityTrial, clock: Clock = RealClock()) -> Result:
     """Run the trial in this process, in a fresh JVM."""
     if trial.cpus:
         os.sched_setaffinity(0, trial.cpus)
     spark = session("slackwater-quality", trial.master)
     spark.sparkContext.setLogLevel("OFF")
     plain = trial.arm != "slackwater"
-    start_s = float(int(time.time()) + 25)  # queries are there when the traffic begins
+    start_s = float(int(clock.now()) + 25)  # queries are there when the traffic begins
     fleet = Fleet(
         spark,
         "spark" if plain else trial.policy,
@@ -78,8 +79,8 @@ def run(trial: QualityTrial) -> Result:
         fleet.on_progress(lambda name, progress: watches[name].take(progress))
         if not fleet.wait_ready(START_LIMIT_S):
             raise EngineError("the queries did not start in time")
-        samples = _watch(fleet, watches, start_s, start_s + trial.seconds)
-        ended_s = time.time()
+        samples = _watch(fleet, watches, start_s, start_s + trial.seconds, clock)
+        ended_s = clock.now()
         failures = fleet.failures
     spark.stop()
     if failures:
@@ -115,20 +116,20 @@ def _start(fleet: Fleet, trial: QualityTrial, plan: QueryPlan, start_s: float) -
     return Watch(traffic.timeline(), find_shedders(rows))
 
 
-def _keep_renewing(shedders: Shedders, plan: ShedPlan) -> None:
+def _keep_renewing(shedders: Shedders, plan: ShedPlan, clock: Clock = RealClock()) -> None:
     """Put the plan again and again: one that is not renewed is forgotten."""
     while True:
         shedders.put(plan)
-        time.sleep(5.0)
+        clock.sleep(5.0)
 
 
 def _watch(
-    fleet: Fleet, watches: dict[str, Watch], start_s: float, until_s: float
+    fleet: Fleet, watches: dict[str, Watch], start_s: float, until_s: float, clock: Clock
 ) -> list[TrialSample]:
     samples: list[TrialSample] = []
-    while time.time() < until_s:
-        time.sleep(LOOK_EVERY_S)
-        now_s = time.time()
+    while clock.now() < until_s:
+        clock.sleep(LOOK_EVERY_S)
+        now_s = clock.now()
         if now_s < start_s:
             continue
         looks: dict[str, Any] = {}

@@ -8,14 +8,15 @@ The load goes up and down in steps, as a multiple of a rate that is given.
 """
 
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.table import Table
 
+from slackwater.core.clock import RealClock
 from slackwater.core.errors import UsageError
+from slackwater.core.protocols import Clock
 from slackwater_bench.comparison import Show
 from slackwater_bench.options import option
 from slackwater_bench.quality.checks import checks, delivered
@@ -77,7 +78,7 @@ def scenario(
     raise UsageError(f"there are scenarios 1, 2 and 3, not {number}")
 
 
-def measure(settings: ScenarioSettings, show: Show) -> ScenarioResult:
+def measure(settings: ScenarioSettings, show: Show, clock: Clock = RealClock()) -> ScenarioResult:
     """Run it through `slackwater fleet`, and say what was seen second by second."""
     number, rate, step_s = settings.scenario, settings.rate, settings.step_s
     references = settings.references
@@ -88,11 +89,11 @@ def measure(settings: ScenarioSettings, show: Show) -> ScenarioResult:
         rate = round(AT_ONE[number] * capacity_of(references, "local[1]", cpus=[0]))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        start_s = float(int(time.time() + STARTING_S))
+        start_s = float(int(clock.now() + STARTING_S))
         plan = scenario(number, rate, step_s, references, start_s, folder)
         run = FleetRun(folder, _file(plan, _at_first(plan)))
         try:
-            _play(run, plan, start_s, step_s * len(LOADS), show)
+            _play(run, plan, start_s, step_s * len(LOADS), show, clock)
         finally:
             run.end()
         samples = [each for each in run.samples(start_s) if each["at_s"] >= 0]
@@ -135,11 +136,13 @@ def _rates(
                 yield row["rate"], rate * load
 
 
-def _play(run: FleetRun, plan: Scenario, start_s: float, seconds: float, show: Show) -> None:
+def _play(
+    run: FleetRun, plan: Scenario, start_s: float, seconds: float, show: Show, clock: Clock
+) -> None:
     due = [(at_s, "query", name) for name, at_s in plan.later.items()]
     due += [(at_s, "worker", name) for name, at_s in plan.late_workers.items()]
     present = _at_first(plan)
-    while (now_s := time.time()) < start_s + seconds:
+    while (now_s := clock.now()) < start_s + seconds:
         for event in [each for each in due if now_s >= start_s + each[0]]:
             due.remove(event)
             _, kind, name = event
@@ -150,7 +153,7 @@ def _play(run: FleetRun, plan: Scenario, start_s: float, seconds: float, show: S
                 present.append(name)
                 run.write(_file(plan, present))
         run.check()
-        time.sleep(1.0)
+        clock.sleep(1.0)
 
 
 def _at_first(plan: Scenario) -> list[str]:

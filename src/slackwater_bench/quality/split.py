@@ -5,7 +5,6 @@ Each YSB query is two: the first half on one worker, the windows on another, a l
 
 import json
 import tempfile
-import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,9 @@ from typing import Any, ClassVar
 
 from rich.table import Table
 
+from slackwater.core.clock import RealClock
 from slackwater.core.errors import EngineError
+from slackwater.core.protocols import Clock
 from slackwater.statistics.intervals import summary
 from slackwater_bench.comparison import Comparison, Show, Step, turns
 from slackwater_bench.journal import Journal
@@ -66,11 +67,11 @@ def measure(base: SplitTrial, repeat: int, journal: Journal, show: Show) -> Resu
     return comparison.result
 
 
-def run(trial: SplitTrial) -> Result:
+def run(trial: SplitTrial, clock: Clock = RealClock()) -> Result:
     """Run one arm through `slackwater fleet` and judge its windows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        start_s = float(int(time.time() + STARTING_S))
+        start_s = float(int(clock.now() + STARTING_S))
         plans = [
             {
                 "seed": trial.seed + n,
@@ -85,9 +86,9 @@ def run(trial: SplitTrial) -> Result:
         )
         try:
             from_s = start_s + trial.warmup_s
-            while time.time() < from_s + trial.seconds + 2 * WINDOW_S:
+            while clock.now() < from_s + trial.seconds + 2 * WINDOW_S:
                 run.check()
-                time.sleep(0.5)
+                clock.sleep(0.5)
         finally:
             run.end()
         samples = run.samples(start_s)

@@ -1,6 +1,5 @@
 """One fleet under one policy, on the engine of operators."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater import policies
-from slackwater.core.clock import VirtualClock
+from slackwater.core.clock import Timer, VirtualClock
 from slackwater.core.controller import Controller
 from slackwater.core.protocols import Policy
 from slackwater.engines.simulator.cluster import Cluster
@@ -97,7 +96,7 @@ def run_fleet(
     execution: Execution | None = None,
 ) -> Outcome:
     """Simulate these queries as the trial says."""
-    begin_s, clock = time.perf_counter(), VirtualClock(START_S)
+    timer, clock = Timer(), VirtualClock(START_S)
     if execution is None:
         execution = "threads" if trial.policy == DEFAULT else "cores"
     options = {
@@ -126,7 +125,7 @@ def run_fleet(
     late = [age_s for node in nodes for age_s in node.pending_s() if until_s - age_s >= counted_s]
     latencies = np.array([r.latency_s for r in results if r.end_s >= counted_s] + late)
     usage = [[use for use in node.usage if use.at_s >= counted_s] for node in nodes]
-    took_s = time.perf_counter() - begin_s
+    took_s = timer.elapsed_s
     slowdown = float(latencies.mean()) / _ideal_s(queries[0]) if len(latencies) else None
     return Outcome(latencies, slowdown, usage, took_s)
 

@@ -5,13 +5,13 @@ run on different workers.
 """
 
 import json
-import time
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from slackwater.core.clock import RealClock
 from slackwater.engines.spark.sources.feed import load_feed
 from slackwater.engines.spark.sources.query_log import await_log, read_log, write_log
 from slackwater.traffic import Traffic
@@ -66,7 +66,9 @@ def counts(
         rows = batch.toArrow().to_pylist()
         if rows:
             with Path(out).open("a") as file:
-                file.write(json.dumps({"at_s": time.time(), "rows": [[*r.values()] for r in rows]}))
+                file.write(
+                    json.dumps({"at_s": RealClock().now(), "rows": [[*r.values()] for r in rows]})
+                )
                 file.write("\n")
 
     return split.counts(read_log(spark, folder)).writeStream.foreachBatch(write)
