@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import matplotlib
@@ -82,6 +83,68 @@ def draw(key: str, paint: Callable[[Figure], None], height_in: float = HEIGHT_IN
         paint(figure)
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     return _inline(out.getvalue(), key)
+
+
+def plot(
+    key: str,
+    title: str,
+    caption: str,
+    paint: Callable[[Axes], None],
+    *,
+    x: str,
+    y: str = "",
+    legend: tuple[tuple[str, Look], ...] = (),
+    height_in: float = HEIGHT_IN,
+) -> Plot:
+    """Make a plot of what ``paint`` draws on one pair of axes, with these labels."""
+
+    def whole(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        paint(axes)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+
+    return Plot(key, title, caption, draw(key, whole, height_in), legend)
+
+
+def bars_plot(
+    key: str,
+    title: str,
+    caption: str,
+    palette: Palette,
+    figures: Mapping[str, Interval],
+    pale: Mapping[str, Interval] | None = None,
+    *,
+    x: str,
+    form: str = ".2f",
+    legend: tuple[tuple[str, Look], ...] = (),
+) -> Plot:
+    """Make a plot of horizontal bars, as :func:`paint_bars` draws them."""
+    height_in = bars_height_in(len(figures) * (1 if pale is None else 2))
+    paint = partial(paint_bars, palette=palette, figures=figures, pale=pale, form=form)
+    return plot(key, title, caption, paint, x=x, legend=legend, height_in=height_in)
+
+
+def lines_plot(
+    key: str,
+    title: str,
+    caption: str,
+    palette: Palette,
+    series: Mapping[str, Mapping[float, Interval]],
+    *,
+    x: str,
+    y: str,
+    ticks: Sequence[float] | None = None,
+) -> Plot:
+    """Make a plot of lines with intervals, from zero on; ``ticks`` are the places on the axis."""
+
+    def paint(axes: Axes) -> None:
+        paint_lines(axes, palette, series)
+        if ticks is not None:
+            axes.set_xticks(ticks)
+        from_zero(axes)
+
+    return plot(key, title, caption, paint, x=x, y=y, legend=palette.legend(series))
 
 
 def _inline(document: str, key: str) -> str:

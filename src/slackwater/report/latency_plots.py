@@ -1,16 +1,16 @@
 """How late results are."""
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 from slackwater.report.drawing import (
     INK,
     Plot,
     bars_height_in,
-    draw,
-    from_zero,
+    bars_plot,
+    lines_plot,
     paint_bars,
-    paint_lines,
+    plot,
 )
 from slackwater.report.palette import Palette
 from slackwater.report.runs import Runs
@@ -31,21 +31,15 @@ def mean_against_queries(runs: Runs, palette: Palette) -> Plot | None:
     if len({count for points in series.values() for count in points}) < 2:
         return None
 
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        paint_lines(axes, palette, series)
-        axes.set_xticks(runs.counts)
-        axes.set_xlabel("queries")
-        axes.set_ylabel("mean latency, s")
-        from_zero(axes)
-
-    return Plot(
-        key="mean-latency",
-        title="Mean latency against number of queries",
-        caption="Mean over all windows with 95 % confidence intervals. Lower and flatter is "
-        "better.",
-        svg=draw("mean-latency", paint),
-        legend=palette.legend(series),
+    return lines_plot(
+        "mean-latency",
+        "Mean latency against number of queries",
+        "Mean over all windows with 95 % confidence intervals. Lower and flatter is better.",
+        palette,
+        series,
+        x="queries",
+        y="mean latency, s",
+        ticks=runs.counts,
     )
 
 
@@ -58,17 +52,14 @@ def latency_bars(runs: Runs, palette: Palette) -> Plot | None:
     means = {policy: mean_interval(values) for policy, values in found.items()}
     tails = {policy: quantile_interval(values, 0.99) for policy, values in found.items()}
 
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        paint_bars(axes, palette, means, tails)
-        axes.set_xlabel("latency, s")
-
-    return Plot(
-        key="latency-bars",
-        title=f"Mean and 99th percentile of latency, {runs.largest} queries",
-        caption="Full colour: mean; pale: 99th percentile; 95 % confidence intervals. Shorter is "
-        "better.",
-        svg=draw("latency-bars", paint, bars_height_in(2 * len(found))),
+    return bars_plot(
+        "latency-bars",
+        f"Mean and 99th percentile of latency, {runs.largest} queries",
+        "Full colour: mean; pale: 99th percentile; 95 % confidence intervals. Shorter is better.",
+        palette,
+        means,
+        tails,
+        x="latency, s",
     )
 
 
@@ -89,8 +80,7 @@ def latency_cdf(runs: Runs, palette: Palette) -> Plot | None:
     earliest = min(float(values[0]) for values, _ in curves.values())
     median = min(float(np.median(values)) for values, _ in curves.values())
 
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         for policy, (values, share) in curves.items():
             look = palette[policy]
             (line,) = axes.plot(values, 100 * share * LEVELS, color=look.colour)
@@ -102,16 +92,16 @@ def latency_cdf(runs: Runs, palette: Palette) -> Plot | None:
             axes.xaxis.set_minor_formatter("")
         else:
             axes.set_xlim(left=0)
-        axes.set_xlabel("latency, s")
-        axes.set_ylabel("windows done, %")
         axes.set_ylim(0, 102)
 
-    return Plot(
-        key="latency-cdf",
-        title=f"Distribution of latency, {runs.largest} queries",
-        caption="Share of windows whose result came within a time. Further left and up is better; "
-        "a curve that ends below 100 % lost windows.",
-        svg=draw("latency-cdf", paint),
+    return plot(
+        "latency-cdf",
+        f"Distribution of latency, {runs.largest} queries",
+        "Share of windows whose result came within a time. Further left and up is better; a curve "
+        "that ends below 100 % lost windows.",
+        paint,
+        x="latency, s",
+        y="windows done, %",
         legend=palette.legend(curves),
     )
 
@@ -123,16 +113,16 @@ def slowdown_bars(runs: Runs, palette: Palette) -> Plot | None:
     if not means:
         return None
 
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         paint_bars(axes, palette, means)
-        axes.set_xlabel("mean slowdown")
         axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=":")
 
-    return Plot(
-        key="slowdown",
-        title=f"Slowdown, {runs.largest} queries",
-        caption="Latency ÷ the least latency the same window could have had, both without the "
-        "watermark's configured delay; mean. Shorter is better; at 1 (dotted) nothing waited.",
-        svg=draw("slowdown", paint, bars_height_in(len(means))),
+    return plot(
+        "slowdown",
+        f"Slowdown, {runs.largest} queries",
+        "Latency ÷ the least latency the same window could have had, both without the watermark's "
+        "configured delay; mean. Shorter is better; at 1 (dotted) nothing waited.",
+        paint,
+        x="mean slowdown",
+        height_in=bars_height_in(len(means)),
     )

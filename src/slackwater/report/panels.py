@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from slackwater.report.drawing import Plot, draw, from_zero, paint_lines
+from slackwater.report.drawing import Plot, from_zero, paint_lines, plot
 from slackwater.report.page import assemble, write_page
 from slackwater.report.palette import Palette
 from slackwater.report.table import grid
@@ -47,8 +47,7 @@ def panel_plot(panel: Mapping[str, Any], palette: Palette, number: int) -> Plot:
         if points
     }
 
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         for name, points in lines.items():
             if len(points) < CROWDED:
                 paint_lines(axes, palette, {name: points})
@@ -59,16 +58,15 @@ def panel_plot(panel: Mapping[str, Any], palette: Palette, number: int) -> Plot:
             (line,) = axes.plot(places, heights, color=look.colour)
             if look.dash:
                 line.set_dashes(look.dash)
-        axes.set_xlabel(panel["x_label"])
-        axes.set_ylabel(panel["y_label"])
         from_zero(axes)
 
-    key = f"panel-{number}"
-    return Plot(
-        key=key,
-        title=panel["title"],
-        caption=panel["caption"],
-        svg=draw(key, paint),
+    return plot(
+        f"panel-{number}",
+        panel["title"],
+        panel["caption"],
+        paint,
+        x=panel["x_label"],
+        y=panel["y_label"],
         legend=palette.legend(lines),
     )
 

@@ -4,17 +4,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from slackwater.report.drawing import (
-    INK,
-    Plot,
-    bars_height_in,
-    draw,
-    from_zero,
-    paint_bars,
-    paint_lines,
-)
+from slackwater.report.drawing import INK, Plot, bars_plot, from_zero, lines_plot, plot
 from slackwater.report.palette import Palette
 from slackwater.report.runs import Run, Runs, number
 from slackwater.statistics.intervals import Array, Interval, mean_interval
@@ -110,29 +102,12 @@ def _by_policy(
     counts = {count for points in series.values() for count in points}
     if not counts:
         return None
-    several = len(counts) > 1
-
-    def paint(canvas: Figure) -> None:
-        axes = canvas.add_subplot()
-        if several:
-            paint_lines(axes, palette, series)
-            axes.set_xticks(sorted(counts))
-            axes.set_xlabel("queries")
-            axes.set_ylabel(label)
-            from_zero(axes)
-        else:
-            bars = {policy: next(iter(points.values())) for policy, points in series.items()}
-            paint_bars(axes, palette, bars, form=form)
-            axes.set_xlabel(label)
-
-    height = {} if several else {"height_in": bars_height_in(len(series))}
-    return Plot(
-        key=key,
-        title=f"{title} against number of queries" if several else title,
-        caption=caption,
-        svg=draw(key, paint, **height),
-        legend=palette.legend(series) if several else (),
-    )
+    if len(counts) > 1:
+        title = f"{title} against number of queries"
+        places = sorted(counts)
+        return lines_plot(key, title, caption, palette, series, x="queries", y=label, ticks=places)
+    bars = {policy: next(iter(points.values())) for policy, points in series.items()}
+    return bars_plot(key, title, caption, palette, bars, x=label, form=form)
 
 
 def _over_time(
@@ -158,8 +133,7 @@ def _over_time(
     last = max(float(curve[:, 0].max()) for found in curves.values() for curve in found)
     edges = np.linspace(0, max(last, 1e-9), POINTS + 1)
 
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         for policy, found in curves.items():
             look = palette[policy]
             binned = np.array([_binned(curve, edges) for curve in found]) / unit
@@ -173,17 +147,10 @@ def _over_time(
                 axes.fill_between(times, low, high, color=look.colour, alpha=0.15, linewidth=0)
         if limit is not None:
             axes.axhline(limit / unit, color=INK, linewidth=1.0, linestyle=":")
-        axes.set_xlabel("time, s")
-        axes.set_ylabel(label)
         from_zero(axes)
 
-    return Plot(
-        key=key,
-        title=title,
-        caption=caption,
-        svg=draw(key, paint),
-        legend=palette.legend(curves),
-    )
+    legend = palette.legend(curves)
+    return plot(key, title, caption, paint, x="time, s", y=label, legend=legend)
 
 
 def _curve(run: Run, field: str) -> Array:

@@ -1,12 +1,11 @@
 """The page of a comparison of samplers: the thesis's plots."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from slackwater.report.drawing import Plot, bars_height_in, draw, paint_bars
+from slackwater.report.drawing import Plot, bars_plot, plot
 from slackwater.report.page import assemble, write_page
 from slackwater.report.palette import Palette
 from slackwater.statistics.intervals import mean_interval
@@ -44,66 +43,52 @@ def _name(group: Key | tuple[str, ...]) -> str:
 
 
 def _latency(group: tuple[str, ...], arms: dict[str, Figures], palette: Palette) -> Plot:
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        paint_bars(
-            axes,
-            palette,
-            {name: mean_interval([arm.latencies_s]) for name, arm in arms.items()},
-            {name: mean_interval([arm.waits_s]) for name, arm in arms.items()},
-        )
-        axes.set_xlabel("mean latency, s (paler: waiting)")
-
-    return _plot("latency", group, "Mean latency", arms, palette, paint, 2 * len(arms))
+    return bars_plot(
+        *_texts("latency", group, "Mean latency", arms),
+        palette,
+        {name: mean_interval([arm.latencies_s]) for name, arm in arms.items()},
+        {name: mean_interval([arm.waits_s]) for name, arm in arms.items()},
+        x="mean latency, s (paler: waiting)",
+        legend=palette.legend(arms),
+    )
 
 
 def _distribution(group: tuple[str, ...], arms: dict[str, Figures], palette: Palette) -> Plot:
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         for name, arm in arms.items():
             values = np.sort(arm.latencies_s)
             shares = np.arange(1, len(values) + 1) / len(values)
             axes.step(values, shares, color=palette[name].colour, where="post")
         axes.set_xlim(left=0)
-        axes.set_xlabel("latency, s")
-        axes.set_ylabel("share of windows")
 
-    return _plot("cdf", group, "Distribution of latencies", arms, palette, paint)
+    texts, legend = _texts("cdf", group, "Distribution of latencies", arms), palette.legend(arms)
+    return plot(*texts, paint, x="latency, s", y="share of windows", legend=legend)
 
 
 def _errors(
     group: tuple[str, ...], arms: dict[str, Figures], palette: Palette, error: float
 ) -> Plot:
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         for name, arm in arms.items():
             values = 100 * np.sort([each for each in arm.errors if np.isfinite(each)])
             shares = np.arange(1, len(values) + 1) / max(len(arm.errors), 1)
             axes.step(values, shares, color=palette[name].colour, where="post")
         axes.axvline(100 * error, color="0.5", linewidth=1.0)
         axes.set_xlim(0, 300 * error)
-        axes.set_xlabel("error, % (the line: what is promised)")
-        axes.set_ylabel("share of result rows")
 
-    return _plot("errors", group, "Distribution of errors", arms, palette, paint)
-
-
-def _plot(
-    kind: str,
-    group: tuple[str, ...],
-    title: str,
-    arms: dict[str, Figures],
-    palette: Palette,
-    paint: Any,
-    bars: int | None = None,
-) -> Plot:
-    key = "-".join((kind, *group)).replace(":", "-").replace(" ", "")
-    svg = draw(key, paint) if bars is None else draw(key, paint, bars_height_in(bars))
-    windows = sum(len(arm.latencies_s) for arm in arms.values())
-    return Plot(
-        key=key,
-        title=f"{title}: {_name(group)}",
-        caption=f"{windows} windows in all.",
-        svg=svg,
+    return plot(
+        *_texts("errors", group, "Distribution of errors", arms),
+        paint,
+        x="error, % (the line: what is promised)",
+        y="share of result rows",
         legend=palette.legend(arms),
     )
+
+
+def _texts(
+    kind: str, group: tuple[str, ...], title: str, arms: dict[str, Figures]
+) -> tuple[str, str, str]:
+    """Return key, title and caption of a plot."""
+    key = "-".join((kind, *group)).replace(":", "-").replace(" ", "")
+    windows = sum(len(arm.latencies_s) for arm in arms.values())
+    return key, f"{title}: {_name(group)}", f"{windows} windows in all."

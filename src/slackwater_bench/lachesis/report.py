@@ -1,13 +1,12 @@
 """The page of a run: the paper's plots."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from slackwater.report.drawing import Plot, bars_height_in, draw, paint_bars, shortened
+from slackwater.report.drawing import Plot, bars_height_in, bars_plot, plot, shortened
 from slackwater.report.page import assemble, write_page
 from slackwater.report.palette import Palette
 from slackwater.statistics.intervals import Interval
@@ -38,43 +37,43 @@ def write_lachesis_report(result: LachesisResult, folder: Path) -> Path:
 
 def _bars(engine: str, kind: str, arms: Sequence[Arm], palette: Palette) -> Plot:
     title, form, goal = KINDS[kind]
-
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        paint_bars(axes, palette, {arm.name: arm.interval(kind) for arm in arms}, form=form)
-        axes.set_xlabel(title)
-
-    better = "more is better" if kind in ("in", "out") else "less is better"
-    aim = f"; what {goal} is after" if goal else ""
-    return _plot(f"{engine}-{kind}", f"{engine}: {title}", better + aim, paint, len(arms))
+    better = "More is better" if kind in ("in", "out") else "Less is better"
+    return bars_plot(
+        f"{engine}-{kind}".replace("_", "-"),
+        f"{engine}: {title}",
+        better + (f"; what {goal} is after." if goal else "."),
+        palette,
+        {arm.name: arm.interval(kind) for arm in arms},
+        x=title,
+        form=form,
+    )
 
 
 def _cpu(arms: Sequence[Arm], palette: Palette) -> Plot:
-    shares = {arm.name: arm.machine_share for arm in arms if arm.machine_share is not None}
-
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        figures = {
-            name: Interval(100 * share, float("nan"), float("nan"))
-            for name, share in shares.items()
-        }
-        paint_bars(axes, palette, figures)
-        axes.set_xlabel("% of the machine's CPU time")
-
-    return _plot("cpu", "CPU of the middleware", "less is better", paint, len(shares))
+    nan = float("nan")
+    shares = {arm.name: arm.machine_share for arm in arms}
+    found = {
+        name: Interval(100 * share, nan, nan) for name, share in shares.items() if share is not None
+    }
+    label = "% of the machine's CPU time"
+    return bars_plot("cpu", "CPU of the middleware", "Less is better.", palette, found, x=label)
 
 
 def _boxen(engine: str, arms: Sequence[Arm], palette: Palette) -> Plot:
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         for row, arm in enumerate(arms):
             paint_letter_values(axes, row, arm.sizes, palette[arm.name].colour)
         axes.set_yticks(range(len(arms)), [shortened(arm.name) for arm in arms])
         axes.invert_yaxis()
-        axes.set_xlabel("rows in a queue")
 
-    caption = "Each box holds half of what is beyond the one inside it; the line is the median."
-    return _plot(f"{engine}-sizes", f"{engine}: sizes of queues", caption, paint, 2 * len(arms))
+    return plot(
+        f"{engine}-sizes",
+        f"{engine}: sizes of queues",
+        "Each box holds half of what is beyond the one inside it; the line is the median.",
+        paint,
+        x="rows in a queue",
+        height_in=bars_height_in(2 * len(arms)),
+    )
 
 
 def letter_values(values: Sequence[float]) -> list[tuple[float, float]]:
@@ -102,12 +101,3 @@ def paint_letter_values(axes: Axes, row: int, values: Sequence[float], colour: s
         axes.barh(row, high - low, size, left=low, color=colour, alpha=strength, linewidth=0)
     middle = float(np.median(values))
     axes.plot([middle, middle], [row - thick / 2, row + thick / 2], color="0.5", linewidth=1.2)
-
-
-def _plot(key: str, title: str, caption: str, paint: Callable[[Figure], None], rows: int) -> Plot:
-    return Plot(
-        key=key.replace("_", "-"),
-        title=title,
-        caption=caption[0].upper() + caption[1:].rstrip(".") + ".",
-        svg=draw(key, paint, bars_height_in(rows)),
-    )

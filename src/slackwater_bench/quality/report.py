@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from slackwater.report.drawing import Plot, draw
+from slackwater.report.drawing import Plot, plot
 from slackwater.report.page import assemble, write_page
 from slackwater.report.palette import Palette
 from slackwater_bench.quality import ramp
@@ -170,17 +170,13 @@ def over_time(
 ) -> Plot:
     """Plot one line for each name."""
 
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
+    def paint(axes: Axes) -> None:
         for name, points in series.items():
             if points:
-                times, values = zip(*points, strict=True)
-                axes.plot(times, values, color=palette[name].colour)
+                axes.plot(*zip(*points, strict=True), color=palette[name].colour)
         axes.set_ylim(0, top)
-        axes.set_xlabel(along)
 
-    legend = palette.legend(series)
-    return Plot(key, title, caption, draw(key, paint), legend)
+    return plot(key, title, caption, paint, x=along, legend=palette.legend(series))
 
 
 def _lags(run: QualityRun) -> list[tuple[float, float]]:
