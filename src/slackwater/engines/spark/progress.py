@@ -1,6 +1,7 @@
 """Spark's progress events become metrics."""
 
 import json
+import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from slackwater.core.model import QueryMetrics
 from slackwater.ipc.progress import QueryProgress
 from slackwater.ipc.progress import instant_s as instant_s
 from slackwater.metrics import Batch, BatchObserver, Coming
+
+log = logging.getLogger("slackwater.progress")
 
 Progress = QueryProgress | dict[str, Any]  # as it travels, or as Spark reports it
 
@@ -41,6 +44,19 @@ def read_progress(progress: Progress) -> QueryProgress:
     if isinstance(progress, QueryProgress):
         return progress
     return msgspec.convert(progress, QueryProgress)
+
+
+def known_progress(progress: Progress | None) -> QueryProgress | None:
+    """Read progress where there is some; one that cannot be read must not keep a query waiting.
+
+    >>> known_progress({"timestamp": "yesterday"}) is None
+    True
+    """
+    try:
+        return None if progress is None else read_progress(progress)
+    except msgspec.ValidationError as error:
+        log.warning("the progress of a batch is passed over: %s", error)
+        return None
 
 
 def coming_of(watermark_ms: int | None, of_inputs_ms: Iterable[int]) -> Coming:

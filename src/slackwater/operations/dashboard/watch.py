@@ -7,21 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec.structs import astuple, replace
 
 from slackwater.core.clock import Deadline, RealClock, Timer
 from slackwater.core.errors import SlackwaterError
-from slackwater.core.model import Figures
 from slackwater.engines.spark.control.recent import Recent
 from slackwater.ipc.client import ask
 from slackwater.ipc.framing import to_json
+from slackwater.ipc.messages import copy_fields
 from slackwater.ipc.questions import (
     AskStatus,
     AskWatch,
     BatchEvent,
     Control,
     Controlled,
+    DecisionEvent,
     Failure,
     Watched,
 )
@@ -47,30 +47,17 @@ NAMES_KEPT = 6  # of those who waited beside a decision; the rest is counted
 Paths = Callable[[], list[Path]]
 
 
-class BatchEntry(msgspec.Struct, frozen=True, tag_field="kind", tag="batch"):
+class BatchEntry(BatchEvent, frozen=True):
     """A batch, on the page."""
 
     fleet: str
-    query: str
-    start_s: float | None
-    end_s: float
-    rows: int
-    stage: str
 
 
-class DecisionEntry(msgspec.Struct, frozen=True, tag_field="kind", tag="decision"):
-    """A decision, on the page."""
+class DecisionEntry(DecisionEvent, frozen=True):
+    """A decision, on the page; of those who waited beside it only the first are named."""
 
     fleet: str
-    at_s: float
-    query: str
-    reason: str
-    waited_s: float
-    waiting: tuple[str, ...]  # the first of those who waited beside it
-    running: tuple[str, ...]
-    enforced: bool
-    figures: Figures | None
-    others: int  # who waited as well
+    others: int  # that are not named
 
 
 class Picture(NamedTuple):
@@ -231,26 +218,16 @@ class Watch:
         app = news.app_name or fleet
         for event in news.events:
             if isinstance(event, BatchEvent):
-                self.log.add(BatchEntry(fleet, *astuple(event)))
+                self.log.add(BatchEntry(*astuple(event), fleet))
                 continue
             query, latency_s = event.query, event.latency_s
             self._recent.setdefault((fleet, query), deque(maxlen=LATENCIES)).append(latency_s)
             self.latencies.setdefault((app, query), Histogram()).add(latency_s)
         for decision in news.decisions:
-            self.log.add(
-                DecisionEntry(
-                    fleet=fleet,
-                    at_s=decision.at_s,
-                    query=decision.query,
-                    reason=decision.reason,
-                    waited_s=decision.waited_s,
-                    waiting=decision.waiting[:NAMES_KEPT],
-                    running=decision.running,
-                    enforced=decision.enforced,
-                    figures=decision.figures,
-                    others=max(0, len(decision.waiting) - NAMES_KEPT),
-                )
-            )
+            named = copy_fields(decision, DecisionEvent)
+            named = replace(named, waiting=decision.waiting[:NAMES_KEPT])
+            others = len(decision.waiting) - len(named.waiting)
+            self.log.add(DecisionEntry(*astuple(named), fleet, others))
 
     def _curve(self, fleet: str, query: str) -> tuple[float, ...]:
         return tuple(round(latency_s, 3) for latency_s in self._recent.get((fleet, query), ()))

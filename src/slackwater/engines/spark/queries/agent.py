@@ -18,7 +18,7 @@ from slackwater.engines.spark.gates.execution import Peek
 from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.listener import QueryEvents
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
-from slackwater.engines.spark.progress import batch_end_s, read_progress
+from slackwater.engines.spark.progress import batch_end_s, known_progress, read_progress
 from slackwater.engines.spark.sources.knobs import Knobs
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import (
@@ -246,7 +246,7 @@ class Agent:
             Arrive(
                 name,
                 held.seq,
-                progress=read_progress(progress) if progress is not None else None,
+                progress=known_progress(progress),
                 watermark_ms=whole_ms,
                 input_watermarks_ms=tuple(inputs_ms),
             ),
