@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import asdict, replace
 
 from slackwater.core.clock import Deadline, RealClock, Timer
 from slackwater.core.errors import SlackwaterError
@@ -218,7 +218,7 @@ class Watch:
         app = news.app_name or fleet
         for event in news.events:
             if isinstance(event, BatchEvent):
-                self.log.add(BatchEntry(*astuple(event), fleet))
+                self.log.add(BatchEntry(**asdict(event), fleet=fleet))
                 continue
             query, latency_s = event.query, event.latency_s
             self._recent.setdefault((fleet, query), deque(maxlen=LATENCIES)).append(latency_s)
@@ -227,7 +227,7 @@ class Watch:
             named = copy_fields(decision, DecisionEvent)
             named = replace(named, waiting=decision.waiting[:NAMES_KEPT])
             others = len(decision.waiting) - len(named.waiting)
-            self.log.add(DecisionEntry(*astuple(named), fleet, others))
+            self.log.add(DecisionEntry(**asdict(named), fleet=fleet, others=others))
 
     def _curve(self, fleet: str, query: str) -> tuple[float, ...]:
         return tuple(round(latency_s, 3) for latency_s in self._recent.get((fleet, query), ()))
