@@ -55,16 +55,22 @@ class AionTrial(Trial):
     def limit_s(self) -> float:
         return self.expected_s + self.patience_s + JUDGING * self.queries * self.seconds
 
-    def workloads(self, start_s: float) -> "dict[str, ApproximateWorkload]":
-        """Return the queries by name, each with traffic and phase of its own."""
+    def __post_init__(self) -> None:
+        self._kind()
+
+    def _kind(self) -> "type[ApproximateWorkload]":
         from slackwater_bench.workloads.base import ApproximateWorkload
 
         kind = workload_class(self.workload)
         if not issubclass(kind, ApproximateWorkload):
             raise UsageError(f"{self.workload} has no approximate form")
+        return kind
+
+    def workloads(self, start_s: float) -> "dict[str, ApproximateWorkload]":
+        """Return the queries by name, each with traffic and phase of its own."""
         window_s, slide_s = window_of(self.workload, self.window_s, self.slide_s)
         return make_workloads(
-            kind,
+            self._kind(),
             self.queries,
             self.seed,
             lambda chance: round(chance.uniform(0, slide_s), 3),

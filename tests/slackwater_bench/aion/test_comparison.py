@@ -59,6 +59,11 @@ def test_a_setting_may_be_written_out() -> None:
         planned(settings=("XX",))
 
 
+def test_a_workload_without_an_approximate_form_is_refused_before_spark_is_asked() -> None:
+    with pytest.raises(UsageError, match="linear-road has no approximate form"):
+        planned(workloads=("linear-road",))
+
+
 def test_options_tell_workloads_apart_and_repeats_are_put_together() -> None:
     found = figures(compared())
     assert [(key[0], key[3]) for key in found] == [
