@@ -230,20 +230,18 @@ def paint_bars(
                 )
             end = interval.high if interval.known else interval.estimate
             ends.append(end)
-            axes.annotate(
-                format(interval.estimate, form),
-                (end, spot),
-                xytext=(3, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=7.5,
-            )
+            _write_beside(axes, format(interval.estimate, form), (end, spot))
     axes.set_yticks(range(len(names)), [shortened(name) for name in names])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     top = max((end for end in ends if math.isfinite(end)), default=0.0)
     axes.set_xlim(0, top * 1.15 if top > 0 else 1.0)  # room for the figure behind a bar
+
+
+def _write_beside(axes: Axes, text: str, end: tuple[float, float]) -> None:
+    beside = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+    axes.annotate(text, end, fontsize=7.5, **beside)  # type: ignore[arg-type]
 
 
 def from_zero(axes: Axes) -> None:

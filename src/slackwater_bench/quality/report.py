@@ -1,6 +1,7 @@
 """Pages of overload, of rising load and of scenarios: what happened over time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,8 @@ from slackwater_bench.quality.results import (
 )
 from slackwater_bench.quality.scenarios import LOADS, WORKERS
 
-Series = Mapping[str, Sequence[tuple[float, float]]]  # by name: seconds and values
+Point = tuple[float, float]  # seconds and value
+Series = Mapping[str, Sequence[Point]]  # by name
 
 LAG = "Lag is how long the oldest row had waited that no micro-batch had taken."
 
@@ -102,7 +104,7 @@ def write_ramp_report(result: RampResult, folder: Path) -> Path:
 def write_scenario_report(result: ScenarioResult, folder: Path) -> Path:
     """Write ``index.html``."""
     samples, queries = result["samples"], result["queries"]
-    palette = Palette(queries)
+    by_query = partial(_by_query, queries)
     moves = result["checks"]["moves"]
     moved = "; ".join(f"{each['query']} at {each['at_s']:.0f} s" for each in moves) or "none"
     load = f"{', '.join(f'{part:g}' for part in LOADS)} for {result['step_s']:g} s each"
@@ -110,43 +112,33 @@ def write_scenario_report(result: ScenarioResult, folder: Path) -> Path:
         title=f"Scenario {result['scenario']}",
         lines=[f"{result['rate']:g} rows/s at load 1; load {load}. Moves: {moved}."],
         plots=[
-            over_time(
+            by_query(
                 "decided",
                 "Accuracy that was decided",
                 "Of the application's input, by query.",
-                {name: list(_rows(samples, name, "desired")) for name in queries},
-                palette,
+                lambda name: _rows(samples, name, "desired"),
                 top=1.05,
             ),
-            over_time(
+            by_query(
                 "measured",
                 "Accuracy that was measured",
                 "What came through the shedders of the query and of its sources.",
-                {name: list(_delivered(samples, name, queries)) for name in queries},
-                palette,
+                lambda name: _delivered(samples, name, queries),
                 top=1.05,
             ),
-            over_time(
+            by_query(
                 "lag",
                 "Lag, s of input",
                 "What waited when a micro-batch ended.",
-                {name: list(_rows(samples, name, "lag_s")) for name in queries},
-                palette,
+                lambda name: _rows(samples, name, "lag_s"),
             ),
-            over_time(
+            by_query(
                 "rate",
                 "Rows a second that arrive, as estimated",
                 "At sources from what arrives, elsewhere from what sources let through.",
-                {name: list(_rows(samples, name, "rate")) for name in queries},
-                palette,
+                lambda name: _rows(samples, name, "rate"),
             ),
-            over_time(
-                "cpu",
-                "Cores used by each worker",
-                "Of one.",
-                {name: list(_used(samples, name)) for name in WORKERS},
-                Palette(WORKERS),
-            ),
+            _cores(samples),
         ],
         settings={
             "rate": result["rate"],
@@ -156,6 +148,23 @@ def write_scenario_report(result: ScenarioResult, folder: Path) -> Path:
         },
     )
     return write_page(text, folder)
+
+
+def _by_query(
+    queries: Iterable[str],
+    key: str,
+    title: str,
+    caption: str,
+    read: Callable[[str], Iterable[Point]],
+    top: float | None = None,
+) -> Plot:
+    series = {name: list(read(name)) for name in queries}
+    return over_time(key, title, caption, series, Palette(queries), top=top)
+
+
+def _cores(samples: list[FleetSample]) -> Plot:
+    series = {name: list(_used(samples, name)) for name in WORKERS}
+    return over_time("cpu", "Cores used by each worker", "Of one.", series, Palette(WORKERS))
 
 
 def over_time(
@@ -179,17 +188,17 @@ def over_time(
     return plot(key, title, caption, paint, x=along, legend=palette.legend(series))
 
 
-def _lags(run: QualityRun) -> list[tuple[float, float]]:
+def _lags(run: QualityRun) -> list[Point]:
     return [(at_s, lag) for at_s, lag in run["queries"]["knn"]["lags"]]
 
 
-def _parts(run: QualityRun) -> list[tuple[float, float]]:
+def _parts(run: QualityRun) -> list[Point]:
     return [(at, kept / max(seen, 1)) for at, _, seen, kept in run["queries"]["knn"]["batches"]]
 
 
 def _rows(
     samples: list[FleetSample], name: str, key: Literal["desired", "lag_s", "rate"]
-) -> Iterable[tuple[float, float]]:
+) -> Iterable[Point]:
     for sample in samples:
         for row in sample["queries"]:
             if row["query"] == name and (value := row[key]) is not None:
@@ -198,7 +207,7 @@ def _rows(
 
 def _delivered(
     samples: list[FleetSample], name: str, queries: dict[str, QueryFile]
-) -> Iterable[tuple[float, float]]:
+) -> Iterable[Point]:
     for sample in samples:
         rows = {row["query"]: row for row in sample["queries"]}
         found = delivered(name, queries, rows) if name in rows else None
@@ -206,7 +215,7 @@ def _delivered(
             yield sample["at_s"], found
 
 
-def _used(samples: list[FleetSample], worker: str) -> Iterable[tuple[float, float]]:
+def _used(samples: list[FleetSample], worker: str) -> Iterable[Point]:
     for sample in samples:
         found = sample["workers"].get(worker)
         if found is not None and found["used"] is not None:
