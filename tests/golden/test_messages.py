@@ -60,7 +60,12 @@ def test_what_a_link_sends(tmp_path: Path) -> None:
 
 def test_a_source_gate(tmp_path: Path) -> None:
     server = listen(tmp_path / "c.sock")
-    options = {"query": "ads", "max_wait_s": "0.01", "knobs": "[]", "socket": f"{tmp_path}/c.sock"}
+    options = {
+        "query": "ads",
+        "max_wait_s": "0.01",
+        "directives": "[]",
+        "socket": f"{tmp_path}/c.sock",
+    }
     reader = GateReader(options)
     end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
     connection, _ = server.accept()

@@ -13,19 +13,16 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StructField, StructType
 
 from slackwater.engines.spark.checkpoints.offset_log import OffsetEntry
-from slackwater.engines.spark.sources import feed as feed_module
+from slackwater.engines.spark.sources import base
+from slackwater.engines.spark.sources.directives import DirectivesFile
 from slackwater.engines.spark.sources.feed import FeedReader
 from slackwater.engines.spark.sources.feed_options import FeedOptions
-from slackwater.engines.spark.sources.log import reader as reader_module
 from slackwater.engines.spark.sources.log.kafka_log import KafkaPartition
 from slackwater.engines.spark.sources.log.log import Position, Stream
 from slackwater.engines.spark.sources.log.offsets import LogOffset
 from slackwater.engines.spark.sources.log.redis_log import RedisStream
-from slackwater.engines.spark.sources.log.segment_log import SegmentOptions
-from slackwater.engines.spark.sources.log.segments import append
+from slackwater.engines.spark.sources.log.segment_log import SegmentOptions, append
 from slackwater.engines.spark.sources.query_log import SegmentReader
-from slackwater.engines.spark.sources.sampled_rows import write_plan
-from slackwater.engines.spark.sources.shed_rows import write_shed_plan
 from slackwater.quality.rates import ShedPlan
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.plan import CellPlan, Plan
@@ -57,8 +54,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
         monkeypatch.setattr("time.time", lambda: START_S + at_s)
         monkeypatch.setattr("time.time_ns", lambda: round((START_S + at_s) * 1e6) * 1000)
 
-    for module in (feed_module, reader_module):
-        monkeypatch.setattr(module, "announce", lambda shed, look: None)  # a thread that never ends
+    monkeypatch.setattr(base, "reply_arrivals", lambda path, count: None)  # a thread without end
     set_to(0.5)
     return set_to
 
@@ -123,13 +119,14 @@ def planned(reader: Any, set_clock: SetClock, grow: Callable[[float], None]) -> 
 
 def told(kind: str, folder: Path) -> dict[str, Any]:
     """What a source is told by files: nothing, what to sample, or what to shed."""
+    file = DirectivesFile(folder / "told.json")
     if kind == "sampled":
         cell = CellPlan(500_000, (0.5, 0.25), (0.75,), (0.125,), (10.0, 5000.0))
-        write_plan(folder / "plan.json", Plan(Grid(2_000_000, 1_000_000), cell, 3_000_000))
-        return {"plan": str(folder / "plan.json")}
+        file.sample(Plan(Grid(2_000_000, 1_000_000), cell, 3_000_000))
+        return {"sampled": True, "directives": str(file.path)}
     if kind == "shed":
-        write_shed_plan(folder / "shed.json", ShedPlan(0.75, share=0.25, rows=100, least=0.125))
-        return {"shed": str(folder / "shed.json")}
+        file.shed(ShedPlan(0.75, share=0.25, rows=100, least=0.125))
+        return {"sheddable": True, "directives": str(file.path)}
     return {}
 
 

@@ -120,7 +120,7 @@ class Workload(ABC):
         self,
         *,
         rows_per_batch: int | None = None,
-        plan: str | None = None,
+        sampled: bool = False,
     ) -> FeedOptions:
         """Return the input stream as a feed."""
         return FeedOptions(
@@ -128,7 +128,7 @@ class Workload(ABC):
             generator=f"{self._generator.__module__}:{self._generator.__qualname__}",
             arguments=json.dumps(self._arguments, sort_keys=True),
             rows_per_batch=rows_per_batch,
-            plan=plan,
+            sampled=sampled,
         )
 
     def query(

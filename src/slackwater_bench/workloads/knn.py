@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from slackwater.engines.spark.sources.feed import load_feed
 from slackwater.engines.spark.sources.feed_options import FeedOptions
-from slackwater.engines.spark.sources.shed_rows import new_shed_path
 from slackwater.traffic import Traffic
 
 Floats = NDArray[np.float64]
@@ -50,7 +49,7 @@ class Knn:
             traffic=self.traffic,
             generator=GENERATOR,
             rows_per_batch=rows_per_batch,
-            shed=new_shed_path() if sheddable else None,
+            sheddable=sheddable,
         )
         return self.labelled(load_feed(spark, options))
 

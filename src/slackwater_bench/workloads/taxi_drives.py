@@ -13,7 +13,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from slackwater.engines.spark.sources.feed import load_feed
 from slackwater.engines.spark.sources.feed_options import FeedOptions
 from slackwater.engines.spark.sources.query_log import await_log, read_log, write_log
-from slackwater.engines.spark.sources.shed_rows import new_shed_path
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.knn import Knn
 
@@ -31,7 +30,7 @@ def source(
 ) -> DataStreamWriter:
     """Return a stream of drives into a log; rows that no query wants are shed here."""
     traffic = Traffic(start_s=start, stop_s=stop, rate=rate, seed=seed, delays="constant:0ms")
-    options = FeedOptions(traffic=traffic, generator=GENERATOR, shed=new_shed_path())
+    options = FeedOptions(traffic=traffic, generator=GENERATOR, sheddable=True)
     drives = load_feed(spark, options)
     wanted = drives.select(
         F.col("dropoff_datetime").alias("event_time"),

@@ -38,7 +38,7 @@ from slackwater.engines.spark.queries.restarts import Restarter
 from slackwater.engines.spark.queries.status import Accuracies, FleetStatus
 from slackwater.engines.spark.shedding.fleet import FleetQuality
 from slackwater.engines.spark.shedding.loop import QualityLoop, QualitySettings
-from slackwater.engines.spark.sources.knobs import find_knobs
+from slackwater.engines.spark.sources.row_limits import find_limited
 from slackwater.ipc.client import ask, refuse_if_answered
 from slackwater.ipc.messages import Command, Notes
 from slackwater.ipc.questions import Control, Controlled
@@ -225,7 +225,7 @@ class Fleet:
         else:
             self._agent.add(spec)
             member.ready.set()
-        self._agent.knobs.link(name, find_knobs(query))
+        self._agent.row_limits.link(name, find_limited(query))
         return query
 
     def gate(
@@ -254,14 +254,14 @@ class Fleet:
         spec = query_spec(name, priority, stated_s, deadlines or found)
         self._members[name] = Member(spec, "source")
         self._agent.add(spec)
-        knobs = find_knobs(df)
-        self._agent.knobs.link(name, knobs)
+        limited = find_limited(df)
+        self._agent.row_limits.link(name, limited)
         return source_gate.gate(
             self.spark,
             df,
             query=name,
             socket=self.socket,
-            knobs=knobs,
+            limited=limited,
             max_wait_s=spec.max_wait_s,
         )
 
@@ -344,7 +344,7 @@ class Fleet:
         member = self._members.get(name)
         if member is not None and not member.active:
             self._quality.loop.remove(name)
-            self._agent.knobs.forget(name)
+            self._agent.row_limits.forget(name)
             del self._members[name]
 
     def release(self, name: str) -> None:

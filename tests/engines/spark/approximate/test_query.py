@@ -20,9 +20,13 @@ from pyspark.sql.types import _parse_datatype_string
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.sources import feed as feed_module
+from slackwater.engines.spark.sources.directives import (
+    DirectivesFile,
+    new_directives_path,
+    read_directives,
+)
 from slackwater.engines.spark.sources.feed import FeedReader, load_feed
 from slackwater.engines.spark.sources.feed_options import FeedOptions
-from slackwater.engines.spark.sources.sampled_rows import new_plan_path, read_plan, write_plan
 from slackwater.sampling import CellPlan, Grid, Plan
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.kmeans import KMeans
@@ -51,7 +55,10 @@ class Rows:
 def options(path: Path, **traffic: Any) -> FeedOptions:
     usual = {"start_s": START_US / 1e6, "rate": "500", "delays": "exponential:240ms", "seed": 3}
     return FeedOptions(
-        traffic=Traffic(**usual | traffic), generator=f"{__name__}:Rows", plan=str(path)
+        traffic=Traffic(**usual | traffic),
+        generator=f"{__name__}:Rows",
+        sampled=True,
+        directives=str(path),
     )
 
 
@@ -74,8 +81,8 @@ class TestTheFeedUnderAPlan:
     def test_every_row_is_handed_out_once_and_none_beyond_the_ceiling(
         self, spark: SparkSession, tmp_path: Path, clock: SimpleNamespace
     ) -> None:
-        path = tmp_path / "plan.json"
-        write_plan(path, Plan(GRID, CellPlan(wait_us=400_000), 0))
+        path = tmp_path / "told.json"
+        DirectivesFile(path).sample(Plan(GRID, CellPlan(wait_us=400_000), 0))
         reader = reader_of(options(path, partitions=2), spark)
         offset = reader.initialOffset()
         seen: list[int] = []
@@ -102,8 +109,8 @@ class TestTheFeedUnderAPlan:
     def test_what_is_kept_does_not_depend_on_how_batches_are_cut(
         self, spark: SparkSession, rate: float, steps: list[int]
     ) -> None:
-        path = Path(new_plan_path())
-        write_plan(path, Plan(GRID, CellPlan(wait_us=0, rates=(rate,)), 0))
+        path = Path(new_directives_path())
+        DirectivesFile(path).sample(Plan(GRID, CellPlan(wait_us=0, rates=(rate,)), 0))
         reader = reader_of(options(path), spark)
         clock_us = START_US
         before = feed_module.now_us
@@ -127,13 +134,13 @@ class TestTheFeedUnderAPlan:
     def test_a_broken_or_missing_plan_samples_nothing(
         self, spark: SparkSession, tmp_path: Path, clock: SimpleNamespace
     ) -> None:
-        path = tmp_path / "plan.json"
+        path = tmp_path / "told.json"
         reader = reader_of(options(path), spark)
         clock.us += 4_000_000
-        for content in (None, "{", '{"grid": 3}'):
+        for content in (None, "{", '{"sample": {"grid": 3}}'):
             if content is not None:
                 path.write_text(content)
-            assert read_plan(str(path)) is None
+            assert read_directives(path).sample is None
             after = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
             rows = read(reader, reader.initialOffset(), after)
             assert len(rows) == after["n"]
@@ -141,7 +148,7 @@ class TestTheFeedUnderAPlan:
 
 
 def started(spark: SparkSession, workload: Any, fleet: Fleet, **wanted: Any) -> DataFrame:
-    feed = load_feed(spark, workload.feed_options(plan=new_plan_path()))
+    feed = load_feed(spark, workload.feed_options(sampled=True))
     windows = workload.windows
     return fleet.approximate(
         workload.sampled_rows(feed),
@@ -210,7 +217,7 @@ def test_an_interrupted_query_loses_and_doubles_nothing(
     """With all rows needed, a result that was computed across a restart is the exact one."""
     traffic = Traffic(start_s=time.time(), rate="300", delays="constant:50ms", seed=3)
     workload = Ysb(traffic=traffic, campaigns=2, window_s=1.0)
-    options = workload.feed_options(plan=new_plan_path())
+    options = workload.feed_options(sampled=True)
     out, checkpoint = str(tmp_path / "out"), str(tmp_path / "checkpoint")
     for attempt in range(3):
         with Fleet(spark, "klink") as fleet:
@@ -241,7 +248,7 @@ def test_an_interrupted_query_loses_and_doubles_nothing(
 class TestRefusals:
     def asked(self, spark: SparkSession, **wanted: Any) -> None:
         usual = {"time": "time", "window": "1 second", "aggregates": {"n": "count()"}}
-        feed = load_feed(spark, options(Path(new_plan_path())))
+        feed = load_feed(spark, options(Path(new_directives_path())))
         frame = wanted.pop("frame", feed)
         with Fleet(spark, "spark") as fleet:
             fleet.approximate(frame, **usual | wanted)

@@ -16,14 +16,13 @@ pytestmark = pytest.mark.spark
 # All rows are equally late, so that K-Slack misses none and the truth is exact.
 PIPELINE = """
 from slackwater.engines.spark.sources.feed import load_feed
-from slackwater.engines.spark.sources.sampled_rows import new_plan_path
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.ysb import Ysb
 
 def ysb(spark, start):
     traffic = Traffic(start_s=start, rate="6000", delays="constant:50ms", gaps="gamma:2", seed=3)
     workload = Ysb(traffic=traffic, campaigns=3, window_s=1.0)
-    return workload.sampled_rows(load_feed(spark, workload.feed_options(plan=new_plan_path())))
+    return workload.sampled_rows(load_feed(spark, workload.feed_options(sampled=True)))
 """
 
 FLEET = """

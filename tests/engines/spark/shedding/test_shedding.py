@@ -18,14 +18,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.shedding.filter import sheddable
 from slackwater.engines.spark.shedding.shedders import find_shedders, refuse_shared
+from slackwater.engines.spark.sources.directives import DirectivesFile, read_directives
 from slackwater.engines.spark.sources.feed import FeedReader, feed
 from slackwater.engines.spark.sources.log import reader as reader_module
 from slackwater.engines.spark.sources.shed_rows import (
     Shedding,
     luck_by_key,
     parse_predicate,
-    read_shed_plan,
-    write_shed_plan,
 )
 from slackwater.quality.rates import NO_SHEDDING, ShedPlan, rates_for, spared_share
 from tests.engines.spark.reading import read
@@ -40,11 +39,24 @@ from tests.engines.spark.sources.test_feed import OPTIONS, SCHEMA, YSB, clock
 from tests.waiting import eventually
 
 ALL = ReadAllAvailable()
+BROKEN = [
+    "",
+    "[]",
+    '{"shed": {"plan": {"accuracy": 0.5}}}',
+    '{"shed": {"plan": {"accuracy": 2}, "until": 9e9}}',
+]
 __all__ = ["clock"]
 
 
 def shed_feed(path: Path, shedding: Shedding | None = None) -> FeedReader:
-    options = replace(OPTIONS, shed=str(path), shedding=shedding or Shedding())
+    shedding = shedding or Shedding()
+    options = replace(
+        OPTIONS,
+        directives=str(path),
+        sheddable=True,
+        shed_by=shedding.by,
+        spare=shedding.spare,
+    )
     return FeedReader(options, SCHEMA)
 
 
@@ -56,8 +68,8 @@ def rows_of(reader: FeedReader) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 @pytest.mark.usefixtures("clock")
 def test_a_feed_keeps_the_part_it_was_told_to_and_the_offset_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "shed.json"
-    write_shed_plan(path, ShedPlan(0.3))
+    path = tmp_path / "told.json"
+    DirectivesFile(path).shed(ShedPlan(0.3))
     rows, end = rows_of(shed_feed(path))
     assert end["k"] == [1.0, 0.3]
     assert len(rows) / end["n"] == pytest.approx(0.3, abs=0.03)
@@ -65,8 +77,8 @@ def test_a_feed_keeps_the_part_it_was_told_to_and_the_offset_says_so(tmp_path: P
 
 @pytest.mark.usefixtures("clock")
 def test_a_replay_sheds_the_same_rows_whatever_the_file_says_by_then(tmp_path: Path) -> None:
-    path = tmp_path / "shed.json"
-    write_shed_plan(path, ShedPlan(0.5))
+    path = tmp_path / "told.json"
+    DirectivesFile(path).shed(ShedPlan(0.5))
     first, end = rows_of(shed_feed(path))
     path.unlink()
     again = shed_feed(path)
@@ -77,20 +89,20 @@ def test_a_replay_sheds_the_same_rows_whatever_the_file_says_by_then(tmp_path: P
 def test_what_a_smaller_rate_keeps_a_larger_keeps_as_well(tmp_path: Path) -> None:
     found = []
     for rate in (0.2, 0.6):
-        write_shed_plan(tmp_path / "shed.json", ShedPlan(rate))
-        rows, _ = rows_of(shed_feed(tmp_path / "shed.json"))
+        DirectivesFile(tmp_path / "told.json").shed(ShedPlan(rate))
+        rows, _ = rows_of(shed_feed(tmp_path / "told.json"))
         found.append({row["user_id"] + str(row["event_time"]) for row in rows})
     assert found[0] < found[1]
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_burst_is_shed_at_once_down_to_the_minimum_and_the_rest_waits(tmp_path: Path) -> None:
-    path = tmp_path / "shed.json"
-    write_shed_plan(path, ShedPlan(rows=1000))
+    path = tmp_path / "told.json"
+    DirectivesFile(path).shed(ShedPlan(rows=1000))
     rows, end = rows_of(shed_feed(path))
     assert end["n"] > 4000
     assert len(rows) == pytest.approx(1000, abs=100)
-    write_shed_plan(path, ShedPlan(rows=1000, least=0.5))
+    DirectivesFile(path).shed(ShedPlan(rows=1000, least=0.5))
     rows, end = rows_of(shed_feed(path))
     assert end["n"] == pytest.approx(2000, abs=10)
     assert len(rows) == pytest.approx(1000, abs=100)
@@ -98,9 +110,9 @@ def test_a_burst_is_shed_at_once_down_to_the_minimum_and_the_rest_waits(tmp_path
 
 @pytest.mark.usefixtures("clock")
 def test_rows_of_a_key_go_together(tmp_path: Path) -> None:
-    path = tmp_path / "shed.json"
+    path = tmp_path / "told.json"
     whole = Counter(row["ad_id"] for row in rows_of(shed_feed(path))[0])
-    write_shed_plan(path, ShedPlan(0.5))
+    DirectivesFile(path).shed(ShedPlan(0.5))
     rows, _ = rows_of(shed_feed(path, Shedding(by=("ad_id",))))
     kept = Counter(row["ad_id"] for row in rows)
     assert 0 < len(kept) < len(whole)
@@ -109,9 +121,9 @@ def test_rows_of_a_key_go_together(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_spared_rows_are_dropped_last(tmp_path: Path) -> None:
-    path = tmp_path / "shed.json"
+    path = tmp_path / "told.json"
     whole = Counter(row["event_type"] for row in rows_of(shed_feed(path))[0])
-    write_shed_plan(path, ShedPlan(0.4, share=1 / 3))
+    DirectivesFile(path).shed(ShedPlan(0.4, share=1 / 3))
     rows, _ = rows_of(shed_feed(path, Shedding(spare="event_type = 'purchase'")))
     kept = Counter(row["event_type"] for row in rows)
     assert kept["purchase"] == whole["purchase"]
@@ -125,15 +137,16 @@ def test_the_same_keys_are_kept_by_every_source() -> None:
 
 
 def test_rates_that_nobody_renews_shed_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "shed.json"
-    write_shed_plan(path, ShedPlan(0.5), lasts_s=-1)
-    assert read_shed_plan(str(path)) == NO_SHEDDING
+    path = tmp_path / "told.json"
+    DirectivesFile(path).shed(ShedPlan(0.5), lasts_s=-1)
+    assert read_directives(path).at(time.time()).shedding == NO_SHEDDING
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"accuracy": 0.5}', '{"accuracy": 2, "until": 9e9}'])
+@pytest.mark.parametrize("text", BROKEN)
 def test_a_broken_file_sheds_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / "shed.json").write_text(text)
-    assert read_shed_plan(str(tmp_path / "shed.json")) == NO_SHEDDING
+    (tmp_path / "told.json").write_text(text)
+    told = read_directives(tmp_path / "told.json")
+    assert told.at(time.time()).shedding == NO_SHEDDING
 
 
 @given(rate=st.floats(0.05, 0.95), by_key=st.booleans())
@@ -145,15 +158,17 @@ def test_a_log_sheds_the_same_rows_at_every_replay(
 ) -> None:
     monkeypatch.setattr(reader_module, "now_us", lambda: 1_000_000)
     MemoryReader.logs["here"] = MemoryLog({"s": [MemoryRow(number) for number in range(2000)]})
-    path = tmp_path / "shed.json"
-    write_shed_plan(path, ShedPlan(rate))
-    options = MemoryOptions(shed=str(path), shed_by=("number",) if by_key else ())
+    path = tmp_path / "told.json"
+    DirectivesFile(path).shed(ShedPlan(rate))
+    options = MemoryOptions(
+        directives=str(path), sheddable=True, shed_by=("number",) if by_key else ()
+    )
     reader = MemoryReader(options, LOG_SCHEMA)
     start = reader.initialOffset()
     end = json.loads(json.dumps(reader.latestOffset(start, ALL)))
     first = read(reader, start, end)  # type: ignore[arg-type]
     assert len(first) / 2000 == pytest.approx(rate, abs=0.05)
-    write_shed_plan(path, ShedPlan(1 - rate))
+    DirectivesFile(path).shed(ShedPlan(1 - rate))
     assert read(MemoryReader(options, LOG_SCHEMA), start, end) == first  # type: ignore[arg-type]
 
 
@@ -174,7 +189,7 @@ def test_a_predicate_that_cannot_be_read_is_refused(text: str) -> None:
 
 def test_sampled_rows_are_not_shed_as_well() -> None:
     with pytest.raises(UsageError, match="either sampled or sheddable"):
-        replace(OPTIONS, plan="a", shed="b")
+        replace(OPTIONS, sampled=True, sheddable=True)
 
 
 # -- inside Spark -------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources import feed as feed_module
+from slackwater.engines.spark.sources.directives import read_directives
 from slackwater.engines.spark.sources.feed import FeedReader, FeedSource, feed
 from slackwater.engines.spark.sources.feed_options import FeedOptions
-from slackwater.engines.spark.sources.knobs import Knobs
-from slackwater.engines.spark.sources.row_limits import read_knob
+from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.traffic import Traffic
 from tests.engines.spark.reading import read
 
@@ -137,19 +137,23 @@ def test_knob_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Pa
     assert reader.latestOffset(start, limit)["n"] > 1990
 
 
-def test_a_knob_at_zero_reads_nothing_but_not_for_long(clock: SimpleNamespace, tmp_path: Path):
-    knobs, file = Knobs(), tmp_path / "knob.json"
-    knobs.link("q", [file])
-    reader = FeedReader(replace(OPTIONS, knob=str(file)), SCHEMA)
+def test_a_limit_of_zero_reads_nothing_but_not_for_long(clock: SimpleNamespace, tmp_path: Path):
+    limits, path = RowLimits(), tmp_path / "told.json"
+    limits.link("q", [path])
+    reader = FeedReader(replace(OPTIONS, directives=str(path)), SCHEMA)
     start = reader.initialOffset()
-    knobs.set_rows("q", 0)
+    limits.set_rows("q", 0)
     assert reader.latestOffset(start, ReadAllAvailable()) == start
-    file.write_text(json.dumps({"rows": 0, "until": time.time() - 0.1}))
+    path.write_text(json.dumps({"rows": 0, "until": time.time() - 0.1}))
     assert reader.latestOffset(start, ReadAllAvailable())["n"] > 1990
-    knobs.set_rows("q", 0)  # again, though it was set before: the end is a new one
-    assert read_knob(str(file)) == 0
-    knobs.set_rows("q", None)
-    assert read_knob(str(file)) is None
+    limits.set_rows("q", 0)  # again, though it was set before: the end is a new one
+    assert limit_in(path) == 0
+    limits.set_rows("q", None)
+    assert limit_in(path) is None
+
+
+def limit_in(path: Path) -> int | None:
+    return read_directives(path).at(time.time()).rows
 
 
 @pytest.mark.parametrize(
@@ -158,9 +162,9 @@ def test_a_knob_at_zero_reads_nothing_but_not_for_long(clock: SimpleNamespace, t
 )  # fmt: skip
 def test_broken_knob_limits_nothing(tmp_path: Path, content: str):
     knob = tmp_path / "knob.json"
-    assert read_knob(str(knob)) is None
+    assert limit_in(knob) is None
     knob.write_text(content, encoding="latin-1")
-    assert read_knob(str(knob)) is None
+    assert limit_in(knob) is None
 
 
 def test_options_survive_the_way_through_spark(tmp_path: Path):

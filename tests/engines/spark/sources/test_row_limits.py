@@ -1,11 +1,97 @@
-"""How the rows of a micro-batch are shared among streams."""
+"""Row limits find the sources of a query by themselves, and are shared among streams."""
 
+import time
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from slackwater.engines.spark.sources.row_limits import split_rows
+from slackwater.engines.spark.sources.base import SourceOptions
+from slackwater.engines.spark.sources.directives import read_directives
+from slackwater.engines.spark.sources.row_limits import RowLimits, find_limited, split_rows
+from slackwater.spark import feed
 
+YSB = "slackwater_bench.workloads.ysb_events:YsbEvents"
 BACKLOGS = st.lists(st.integers(0, 1000), min_size=1, max_size=8)
+
+
+def limit_in(path: Path) -> int | None:
+    return read_directives(path).at(time.time()).rows
+
+
+def test_a_source_of_two_queries_has_nobody_s_limit(tmp_path: Path) -> None:
+    limits, own, shared = RowLimits(), tmp_path / "own.json", tmp_path / "shared.json"
+    limits.link("a", [own, shared])
+    limits.set_rows("a", 5)
+    assert limit_in(shared) == 5
+    elsewhere = RowLimits()  # of a gate in another process
+    elsewhere.link("a", [own, shared])
+    limits.link("b", [shared])
+    limits.link("c", [shared])
+    for query in ("a", "b", "c"):
+        limits.set_rows(query, 7)
+        elsewhere.set_rows(query, 7)
+        assert limit_in(shared) is None
+    assert limit_in(own) == 7
+    limits.forget("b")
+    limits.link("c", [shared])
+    limits.set_rows("c", 8)
+    assert limit_in(shared) is None, "another may go on reading it"
+    limits.clear()
+    assert not own.exists()
+
+
+def test_a_source_that_its_query_has_left_is_another_s(tmp_path: Path) -> None:
+    limits, file = RowLimits(), tmp_path / "told.json"
+    limits.link("a", [file])
+    limits.set_rows("a", 5)
+    limits.forget("a")
+    assert not file.exists()
+    limits.link("b", [file])
+    limits.set_rows("b", 6)
+    assert limit_in(file) == 6
+    limits.forget("b", goes_on=True)  # as plain Spark, and nobody may limit it
+    limits.link("c", [file])
+    limits.set_rows("c", 7)
+    assert limit_in(file) is None
+
+
+def test_a_limit_that_was_granted_before_its_files_were_known_holds(tmp_path: Path) -> None:
+    limits, file = RowLimits(), tmp_path / "told.json"
+    limits.set_rows("a", 5)
+    limits.link("a", [file])
+    assert limit_in(file) == 5
+    limits.link("a", [file])  # started again
+    assert limit_in(file) == 5
+
+
+def test_without_a_place_for_files_there_are_no_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path / "file" / "below"))
+    assert SourceOptions().with_directives() == SourceOptions()
+    own = SourceOptions(knob="k.json").with_directives()
+    assert own == SourceOptions(knob=str(Path("k.json").absolute()))
+    with pytest.raises(OSError, match="Not a directory"):
+        SourceOptions(sheddable=True).with_directives()
+
+
+@pytest.mark.spark
+def test_sources_are_found_but_not_those_with_a_knob_of_their_user_s(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ours, other = feed(spark, YSB), feed(spark, YSB)
+    assert len(find_limited(ours)) == 1
+    assert len(find_limited(ours.unionAll(other))) == 2
+    (tmp_path / "rows.json").write_text('{"a": 1}')
+    files = spark.readStream.schema("a int").json(str(tmp_path))
+    assert find_limited(files.groupBy("a").agg(F.count("*"))) == ()
+    own = feed(spark, YSB, knob=tmp_path / "k.json")
+    assert find_limited(own) == ()
 
 
 @given(rows=st.integers(1, 3000), backlogs=BACKLOGS, turn=st.integers(0, 10**6))

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,7 @@ RENEW_S = 10.0  # at the latest, so that it does not run out
 PLAN_LASTS_S = 60.0  # without a word from its planner a source goes back to exact results
 
 
-class PlanSink(Protocol):
-    """Where the rows of a query are sampled."""
-
-    def write(self, plan: Plan) -> None:
-        """From now on this plan holds."""
-
-    def clear(self) -> None:
-        """No plan holds any more."""
+Follow = Callable[[Plan | None], None]  # tells who samples the rows of a query; None: exact
 
 
 class Planner:
@@ -35,8 +28,8 @@ class Planner:
     ----------
     name
         Of its observations in Spark's progress: ``name.input`` and ``name.result``.
-    sink
-        Where the query's rows are sampled.
+    follow
+        Called with every new plan, and with None in the end.
     sampler, promise, grid
         How it is to be sampled, and what for.
     """
@@ -44,13 +37,13 @@ class Planner:
     def __init__(
         self,
         name: str,
-        sink: PlanSink,
+        follow: Follow,
         sampler: Sampler,
         promise: Promise,
         grid: Grid,
     ) -> None:
         self.name = name
-        self._sink = sink
+        self._follow = follow
         self.sampler = sampler
         self.promise = promise
         self.grid = grid
@@ -65,10 +58,10 @@ class Planner:
 
     def close(self) -> None:
         """Take the plan away: its source is exact again, and free for another query."""
-        self._sink.clear()
+        self._follow(None)
 
     def take(self, query: str, progress: dict[str, Any]) -> None:
-        """One progress event of any query; says so (``on_wait``) when the wait has changed."""
+        """Learn from a progress event of any query; tell ``on_wait`` when the wait has changed."""
         observed = progress.get("observedMetrics") or {}
         if f"{self.name}.input" not in observed:
             return
@@ -93,7 +86,7 @@ class Planner:
             self._told_s, self._told_at_s = wait_s, now_s
 
     def _learn(self, seen: dict[str, Any], result: dict[str, Any]) -> bool:
-        """Whether a window came out."""
+        """Learn what a micro-batch tells; return whether a window came out."""
         if seen.get("rows"):
             quantiles_s = np.array(seen["delays"], dtype=np.float64)
             self.monitor.delays.add(quantiles_s, float(seen["rows"]), float(seen["largest"]))
@@ -108,6 +101,6 @@ class Planner:
         if not self.keeps_waits():
             plan = replace(plan, cell=replace(plan.cell, usual=NO_NUMBER))
         plan = replace(plan, until_s=time.time() + PLAN_LASTS_S)
-        self._sink.write(plan)
+        self._follow(plan)
         self._renewed_s = time.time()
         return plan

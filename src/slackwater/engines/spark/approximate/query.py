@@ -12,9 +12,10 @@ from slackwater import sampling
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.approximate.filter import RowFilter
 from slackwater.engines.spark.approximate.finishing import BOUNDED, RATE, ROOM, ROWS, Finishing
-from slackwater.engines.spark.approximate.planner import Planner
+from slackwater.engines.spark.approximate.planner import Follow, Planner
 from slackwater.engines.spark.plans.tree import source_options, text_interval_s
-from slackwater.engines.spark.sources.sampled_rows import SAMPLE, PlanFile
+from slackwater.engines.spark.sources.directives import DirectivesFile
+from slackwater.engines.spark.sources.sampled_rows import SAMPLE
 from slackwater.sampling import Sampler
 from slackwater.sampling.aggregates import Aggregate
 from slackwater.sampling.delays import LEVELS
@@ -58,11 +59,12 @@ def approximate(
     # Zero: how long stragglers are waited for is said by a ceiling, or by the gate.
     marked = df.withWatermark(time, "0 seconds")
     if arrival is None:
-        sink: PlanFile | RowFilter = PlanFile(_plan_path(df))
+        follow: Follow = _sampled_source(df).sample
     else:
-        sink = RowFilter(name, grid, df.sparkSession)
-        marked = sink.sampled(marked, time, arrival)
-    planner = Planner(name, sink, _sampler(sampler, grid, arrival, can_hold), promise, grid)
+        row_filter = RowFilter(name, grid, df.sparkSession)
+        follow = row_filter.follow
+        marked = row_filter.sampled(marked, time, arrival)
+    planner = Planner(name, follow, _sampler(sampler, grid, arrival, can_hold), promise, grid)
     finishing = Finishing(("window", *by), wanted, promise)
     results = _query(marked, time, tuple(by), grid, finishing, name)
     return Approximation(results, planner, keeps_open=arrival is not None and can_hold)
@@ -110,7 +112,7 @@ def _query(
 
 
 def _place(end: Column, time: Column, grid: Grid) -> Column:
-    """Which of the windows that a row can be in this is, from 1 on."""
+    """Return which of the windows that a row can be in this is, from 1 on."""
     before_end = F.unix_micros(end) - 1 - F.unix_micros(time)
     return (F.floor(before_end / grid.slide_us) + 1).cast("int")
 
@@ -158,19 +160,20 @@ def _sampler(name: str, grid: Grid, arrival: str | None, can_hold: bool) -> Samp
     return chosen
 
 
-def _plan_path(df: DataFrame) -> Path:
-    """Where the source of the input looks for its plan: an option of its."""
-    plan = df._jdf.queryExecution().analyzed()
-    paths = source_options(plan, "plan")
+def _sampled_source(df: DataFrame) -> DirectivesFile:
+    """Return where the source of the input looks for its plan."""
+    found = source_options(df._jdf.queryExecution().analyzed(), "directives", "sampled")
+    sampled = [each for each in found if each.get("sampled") == "true"]
+    paths = {each["directives"] for each in sampled if "directives" in each}
     if len(paths) != 1:
         raise UsageError(f"an approximate query needs one sampled source, not {len(paths)}")
-    path = Path(paths.pop())
-    if path.exists():
+    file = DirectivesFile(Path(paths.pop()))
+    if file.read().sample is not None:
         raise UsageError(
             "this source has an approximate query already, whose windows it follows: make another "
             "source for this one"
         )
-    return path
+    return file
 
 
 def _us(df: DataFrame, text: str) -> int:

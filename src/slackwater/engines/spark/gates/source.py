@@ -21,8 +21,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from slackwater.engines.spark.session.interpreter import use_this_interpreter
-from slackwater.engines.spark.sources.knobs import Knobs
 from slackwater.engines.spark.sources.process import end_quietly
+from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import Arrive, Grant
 
@@ -84,8 +84,8 @@ class _Turnstile:
     def __init__(self, options: dict[str, str]) -> None:
         self._query = options["query"]
         self._max_wait_s = float(options["max_wait_s"])
-        self._knobs = Knobs()
-        self._knobs.link(self._query, map(Path, json.loads(options["knobs"])))
+        self._row_limits = RowLimits()
+        self._row_limits.link(self._query, map(Path, json.loads(options["directives"])))
         self._changed = threading.Condition()
         self._seq = 0  # arrivals so far
         self._granted = 0  # the latest of them that was granted
@@ -112,7 +112,7 @@ class _Turnstile:
         with self._changed:
             if grant.seq != self._seq:
                 return  # stale: that trigger has gone on without it
-            self._knobs.set_rows(self._query, grant.rows)
+            self._row_limits.set_rows(self._query, grant.rows)
             self._granted = self._seq
             self._changed.notify_all()
 
@@ -122,7 +122,7 @@ class _Turnstile:
             unanswered = self._granted < self._seq
             if not holds:
                 self._granted = self._seq  # who waits goes on, even if the lease is back at once
-                self._knobs.clear()
+                self._row_limits.clear()
             self._changed.notify_all()
         if holds and unanswered:
             self._arrive()
@@ -134,7 +134,7 @@ def gate(
     *,
     query: str,
     socket: Path,
-    knobs: Sequence[Path],
+    limited: Sequence[Path],
     max_wait_s: float,
 ) -> DataFrame:
     """``df`` behind a source gate."""
@@ -145,7 +145,7 @@ def gate(
         .schema(df.schema)
         .option("query", query)
         .option("socket", str(socket))
-        .option("knobs", json.dumps([str(path) for path in knobs]))
+        .option("directives", json.dumps([str(path) for path in limited]))
         .option("max_wait_s", str(max_wait_s))
         .load()
     )

@@ -64,11 +64,17 @@ def read_plan(plan: JavaObject) -> Node:
     return parse(json.loads(plan.toJSON()))
 
 
-def source_options(plan: JavaObject, name: str) -> set[str]:
-    """What the sources in a plan were given as this option."""
+def source_options(plan: JavaObject, *names: str) -> list[dict[str, str]]:
+    """Return what each source in a plan was given as these options."""
     nodes = [node for node in read_plan(plan).walk() if node.name == "StreamingRelationV2"]
-    found = {java_node(plan, node).extraOptions().get(name) for node in nodes}
-    return {str(text) for text in found if text is not None}
+    return [node_options(plan, node, *names) for node in nodes]
+
+
+def node_options(plan: JavaObject, node: Node, *names: str) -> dict[str, str]:
+    """Return what one source was given as these options."""
+    options = java_node(plan, node).extraOptions()
+    found = {name: options.get(name) for name in names}
+    return {name: str(text) for name, text in found.items() if text is not None}
 
 
 def java_node(plan: JavaObject, node: Node) -> JavaObject:

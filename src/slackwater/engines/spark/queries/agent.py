@@ -19,7 +19,7 @@ from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.listener import QueryEvents
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.progress import batch_end_s, known_progress, read_progress
-from slackwater.engines.spark.sources.knobs import Knobs
+from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import (
     Arrive,
@@ -81,7 +81,7 @@ class Agent:
         self._handles = Handles(spark)
         self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
         self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
-        self.knobs = Knobs()  # where grants leave their row limits
+        self.row_limits = RowLimits()  # where grants leave their row limits
         self._events = events
         self._lock = threading.Lock()  # guards the three below
         self._holding = False  # whether the controller is there and wants queries held
@@ -141,7 +141,7 @@ class Agent:
             self._specs.pop(name, None)
         if held is not None:
             held.gate.uninstall()
-        self.knobs.forget(name, goes_on)
+        self.row_limits.forget(name, goes_on)
         self.link.send(Gone(name))
 
     def _admit(self, spec: QuerySpec, held: Held) -> None:
@@ -167,7 +167,7 @@ class Agent:
         for spec in specs if holds else ():
             self.link.send(spec_message(spec))
         if not holds:
-            self.knobs.clear()
+            self.row_limits.clear()
 
     def _on_grant(self, grant: Grant) -> None:
         with self._lock:
@@ -175,7 +175,7 @@ class Agent:
             if held is None or not held.waiting or held.seq != grant.seq:
                 return  # stale: that trigger has gone on without it
             held.waiting = False
-        self.knobs.set_rows(grant.query, grant.rows)
+        self.row_limits.set_rows(grant.query, grant.rows)
         held.gate.grant()
 
     # -- from the JVM ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from slackwater.engines.spark.plans.discovery import discover_query, output_mode
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.registry import Member, max_wait_s
 from slackwater.engines.spark.queries.restarts import START_LIMIT_S
-from slackwater.engines.spark.sources.knobs import find_knobs
+from slackwater.engines.spark.sources.row_limits import find_limited
 
 log = logging.getLogger("slackwater.fleet")
 
@@ -61,7 +61,7 @@ class Launcher:
             self.named[member.query.runId] = name
             if spec is not None:
                 self.agent.hold(spec, member.query)
-        self.agent.knobs.link(member.spec.name, find_knobs(member.query))
+        self.agent.row_limits.link(member.spec.name, find_limited(member.query))
         if member.gate != "clock":
             self.agent.add(member.spec)
         if member.gate == "none":

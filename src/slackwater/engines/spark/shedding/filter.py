@@ -1,27 +1,25 @@
 """Shedding for any source: a filter inside Spark whose rates change while the query runs.
 
-The rates are a Java system property, read as ``row_filter`` reads a sampling plan: by the
-optimizer, on the driver, once for each micro-batch.
+See ``plans.live_value`` for how they come into the query.
 """
 
-import json
 import uuid
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
-from slackwater.quality.rates import EVERYTHING, KeepRates
+from slackwater.engines.spark.plans.live_value import LiveValue, row_chance
+from slackwater.quality.rates import EVERYTHING
 
 PREFIX = "slackwater.keep."
 SPARING = f"{PREFIX}sparing-"  # of filters that drop some rows last
-_BITS = 53  # of a hash that make a number between 0 and 1
 _SALT = 0x5EED
 
 
 def sheddable(df: DataFrame, *, by: Sequence[str] = (), spare: str | None = None) -> DataFrame:
-    """The rows of any streaming source, some of which may be dropped when there is too much.
+    """Return the rows of any streaming source, some of which may be dropped when there is too much.
 
     Put it after ``withWatermark``, so that dropped rows still move the watermark. Sources of ours
     do it themselves, before rows reach Spark: give them ``sheddable=True`` instead.
@@ -40,11 +38,10 @@ def sheddable(df: DataFrame, *, by: Sequence[str] = (), spare: str | None = None
     if missing:
         raise UsageError(f"the input has no column {missing[0]!r}; it has: {', '.join(df.columns)}")
     name = (PREFIX if spare is None else SPARING) + uuid.uuid4().hex
-    set_property(df.sparkSession, name, EVERYTHING)
-    text = f"reflect('java.lang.System', 'getProperty', '{name}')"
-    rates = f"(SELECT from_json({text}, 'array<double>') FROM VALUES (1) AS t(x))"
-    luck = F.xxhash64(F.lit(_SALT), *(by or df.columns))
-    luck = F.shiftrightunsigned(luck, 64 - _BITS) / 2.0**_BITS
+    live = LiveValue(df.sparkSession, name)
+    live.set(EVERYTHING.numbers)
+    rates = live.sql("array<double>")
+    luck = row_chance([F.lit(_SALT), *(by or df.columns)])
     rate = F.expr(f"{rates}[1]")
     if spare is not None:
         rate = F.when(F.coalesce(F.expr(spare), F.lit(False)), F.expr(f"{rates}[0]")).otherwise(
@@ -53,10 +50,3 @@ def sheddable(df: DataFrame, *, by: Sequence[str] = (), spare: str | None = None
     counted = df.observe(f"{name}.seen", F.count(F.lit(1)).alias("rows"))
     kept = counted.where(luck < rate)
     return kept.observe(name, F.count(F.lit(1)).alias("rows"))
-
-
-def set_property(spark: SparkSession, name: str, rates: KeepRates) -> None:
-    """From the next micro-batch on these rates hold."""
-    jvm = spark._jvm
-    assert jvm is not None
-    jvm.java.lang.System.setProperty(name, json.dumps(rates.numbers))

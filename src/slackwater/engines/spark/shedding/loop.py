@@ -232,14 +232,14 @@ class QualityLoop:
                 log.exception("no decision on quality; nothing is shed until there is one")
                 self._shed_nothing()
 
-    def _hear(self) -> None:
+    def _read_arrivals(self) -> None:
         for quality in self.all():
             arrivals = quality.shedders.arrivals()
             with self._lock:
-                quality.meter.hear(arrivals)
+                quality.meter.add_arrivals(arrivals)
 
     def _cycle(self) -> None:
-        self._hear()
+        self._read_arrivals()
         known = [(quality, quality.meter.needs) for quality in self.all()]
         queries = [(quality, needs) for quality, needs in known if needs is not None]
         self._measure([quality for quality, _ in known])

@@ -77,8 +77,8 @@ class QualityMeter:
         if rows and self.batches > COLD:
             self._cost.update(rows, duration_s)
 
-    def hear(self, arrivals: Iterable[Arrived]) -> None:
-        """What has arrived by now, as the sources tell between micro-batches; old ones again."""
+    def add_arrivals(self, arrivals: Iterable[Arrived]) -> None:
+        """Learn what has arrived by now, as sources tell it lately; old counts may come again."""
         for arrived in arrivals:
             if arrived.at_s is not None:
                 self._rate.update(arrived.at_s, arrived.rows)

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.gates.source import FORMAT as GATE_SOURCE
-from slackwater.engines.spark.plans.tree import java_node, read_plan
+from slackwater.engines.spark.plans.live_value import LiveValue
+from slackwater.engines.spark.plans.tree import node_options, read_plan
 from slackwater.engines.spark.progress import Arrived, parsed_offset
-from slackwater.engines.spark.shedding.filter import PREFIX, SPARING, set_property
-from slackwater.engines.spark.sources.announcements import heard, remove
-from slackwater.engines.spark.sources.shed_rows import write_shed_plan
+from slackwater.engines.spark.shedding.filter import PREFIX, SPARING
+from slackwater.engines.spark.sources.directives import DirectivesFile, arrived_at
 from slackwater.quality.rates import EVERYTHING, NO_SHEDDING, KeepRates, ShedPlan, spared_share
 
 
@@ -31,13 +31,13 @@ class Shedders:
     Parameters
     ----------
     files
-        Where sources of ours look for their rates.
+        Directives of sources of ours.
     properties
         Names of filters inside Spark.
     """
 
     spark: SparkSession
-    files: tuple[Path, ...] = ()
+    files: tuple[DirectivesFile, ...] = ()
     properties: tuple[str, ...] = ()
     spares: bool = False  # whether some rows are dropped last
     others: bool = False  # whether it has sources besides that may count their rows
@@ -49,18 +49,18 @@ class Shedders:
         self.put(ShedPlan(accuracy, self.share, rows, least))
 
     def put(self, plan: ShedPlan) -> None:
-        """Also when nothing has changed: a source forgets a plan that is not renewed."""
+        """Set a plan, also when nothing has changed: a source forgets one that is not renewed."""
         if plan.rows is not None and len(self.files) > 1:
             plan = replace(plan, rows=max(1, plan.rows // len(self.files)))
-        for path in self.files:
-            write_shed_plan(path, plan)
+        for file in self.files:
+            file.shed(plan)
         if plan.rates(1) != self.plan.rates(1):
             for name in self.properties:
-                set_property(self.spark, name, plan.rates(1))
+                LiveValue(self.spark, name).set(plan.rates(1).numbers)
         self.plan = plan
 
     def count(self, progress: dict[str, Any]) -> Counted | None:
-        """What a micro-batch let through; None where it had no rows to shed."""
+        """Count what a micro-batch let through; None where it had no rows to shed."""
         found = [*self._at_sources(progress), *self._in_filters(progress)]
         seen, kept = sum(each.seen for each in found), sum(each.kept for each in found)
         if not seen:
@@ -74,14 +74,14 @@ class Shedders:
         return Counted(seen, kept)
 
     def arrivals(self) -> list[Arrived]:
-        """What sources of ours tell between micro-batches; empty where they are not all such."""
-        return [] if self.others else heard(self.files)
+        """Return what sources of ours have told lately; nothing where they are not all such."""
+        return [] if self.others else arrived_at(self.files)
 
     def close(self) -> None:
-        """Nothing is shed, and nothing is left behind."""
+        """Shed nothing any more, and leave nothing behind."""
         self.put(NO_SHEDDING)
-        for path in self.files:
-            remove(path)
+        for file in self.files:
+            file.end_shedding()
 
     def _at_sources(self, progress: dict[str, Any]) -> Iterable[Counted]:
         if not self.files:
@@ -99,16 +99,15 @@ class Shedders:
 
 
 def find_shedders(df: DataFrame) -> Shedders:
-    """Those in the plan of a query; empty where it has none."""
+    """Find those in the plan of a query; empty where it has none."""
     plan = df._jdf.queryExecution().analyzed()
     files, properties, spares, others = set(), set(), False, False
     for node in read_plan(plan).walk():
         if node.name == "StreamingRelationV2":
-            options = java_node(plan, node).extraOptions()
-            path = options.get("shed")
-            if path is not None:
-                files.add(Path(str(path)))
-                spares |= options.get("spare") is not None
+            options = node_options(plan, node, "directives", "sheddable", "spare")
+            if "directives" in options and options.get("sheddable") == "true":
+                files.add(DirectivesFile(Path(options["directives"])))
+                spares |= "spare" in options
             else:
                 others |= node.fields.get("sourceName") != GATE_SOURCE
         elif node.name.startswith("Streaming"):  # files, say: of Spark's first interface
@@ -123,7 +122,7 @@ def find_shedders(df: DataFrame) -> Shedders:
 
 
 def refuse_shared(name: str, found: Shedders, others: Iterable[tuple[str, Shedders]]) -> None:
-    """Two queries that read one DataFrame would be shed alike."""
+    """Refuse two queries that read one DataFrame: they would be shed alike."""
     for other, theirs in others:
         if set(found.files) & set(theirs.files) or set(found.properties) & set(theirs.properties):
             raise UsageError(
@@ -132,7 +131,7 @@ def refuse_shared(name: str, found: Shedders, others: Iterable[tuple[str, Shedde
 
 
 def rates_of(progress: dict[str, Any]) -> KeepRates | None:
-    """That a micro-batch was read with, where a source of ours tells."""
+    """Return the rates that a micro-batch was read with, where a source of ours tells."""
     for source in progress.get("sources", []):
         offset = parsed_offset(source.get("endOffset"))
         if isinstance(offset, dict) and "k" in offset:

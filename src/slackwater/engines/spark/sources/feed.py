@@ -10,7 +10,7 @@ shed, it has the probabilities with which they were kept, ``"k"``.
 
 import json
 import time
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,42 +20,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import InputPartition
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.session.interpreter import use_this_interpreter
-from slackwater.engines.spark.sources.announcements import announce
+from slackwater.engines.spark.sources.base import (
+    Ints,
+    Offset,
+    Source,
+    SourceReader,
+    least,
+    load,
+)
+from slackwater.engines.spark.sources.directives import CountArrived, InForce
 from slackwater.engines.spark.sources.feed_options import FeedOptions
-from slackwater.engines.spark.sources.knobs import knob_option
-from slackwater.engines.spark.sources.process import end_quietly, now_us, spare_collections
-from slackwater.engines.spark.sources.row_limits import default_limit, row_limit
-from slackwater.engines.spark.sources.sampled_rows import (
-    SAMPLE,
-    new_plan_path,
-    next_ledger,
-    sample_column,
-    weigh,
-)
-from slackwater.engines.spark.sources.shed_rows import (
-    Shedding,
-    kept_by_content,
-    kept_by_number,
-    new_shed_path,
-    read_shed_plan,
-    row_luck,
-)
+from slackwater.engines.spark.sources.process import now_us, spare_collections
+from slackwater.engines.spark.sources.sampled_rows import next_ledger
 from slackwater.quality.rates import EVERYTHING, KeepRates
-from slackwater.sampling.ledger import Ledger, chances
+from slackwater.sampling.ledger import Ledger
 from slackwater.traffic import Arrivals, Reach, Timeline, Traffic
 
-FORMAT = "slackwater-feed"
-
 _ROWS_PER_ARROW_BATCH = 20_000
-
-Offset = dict[str, Any]
 
 
 def feed(
@@ -78,7 +62,7 @@ def feed(
     shed_by: Sequence[str] = (),
     spare: str | None = None,
 ) -> DataFrame:
-    """A streaming DataFrame of seeded traffic.
+    """Return a streaming DataFrame of seeded traffic.
 
     Parameters
     ----------
@@ -130,39 +114,19 @@ def feed(
         rows_per_batch=rows_per_batch,
         knob=None if knob is None else str(knob),
         arrival=arrival,
-        plan=new_plan_path() if sampled else None,
-        shed=new_shed_path() if sheddable or shed_by or spare else None,
-        shedding=Shedding(tuple(shed_by), spare),
+        sampled=sampled,
+        sheddable=sheddable,
+        shed_by=tuple(shed_by),
+        spare=spare,
     )
     return load_feed(spark, options)
 
 
 def load_feed(spark: SparkSession, options: FeedOptions) -> DataFrame:
-    """The streaming DataFrame of a feed whose options are put together already."""
+    """Return the streaming DataFrame of a feed whose options are put together already."""
     options.payload()
-    options.shedding.check(_columns(options))
-    use_this_interpreter(spark)
-    spark.dataSource.register(FeedSource)
-    texts = options.texts() | knob_option(options.knob)
-    return spark.readStream.format(FORMAT).options(**texts).load()
-
-
-class FeedSource(DataSource):
-    """The data source ``slackwater-feed``."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        super().__init__(options)
-        self._feed = FeedOptions.from_texts(options)
-
-    def schema(self) -> str:
-        return self._feed.schema()
-
-    def streamReader(self, schema: StructType) -> "FeedReader":
-        return FeedReader(self._feed, schema)
+    options.shedding.check([column.split()[0] for column in options.schema().split(", ")])
+    return load(spark, FeedSource, options)
 
 
 @dataclass(frozen=True)
@@ -176,52 +140,20 @@ class FeedPartition(InputPartition):
     keep: KeepRates = EVERYTHING
 
 
-class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver and reads them on the executors."""
+class FeedReader(SourceReader):
+    """Reads traffic that follows from the options alone."""
 
-    def __init__(self, options: FeedOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
-        self._ceiling_us: int | None = None  # time that an available-now run must not pass
-        self._announces = False  # in this process
-        self._checked = False  # whether the first offset seen agreed with the options
+    _options: FeedOptions
+    _checked = False  # whether the first offset seen agreed with the options
 
     def initialOffset(self) -> Offset:
         return {"t": self._timeline.start_us - 1, "n": 0}
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return default_limit(self._options.rows_per_batch)
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        self._ceiling_us = now_us()
-
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """The end of the next micro-batch; ``start`` itself while nothing new has arrived."""
-        self._check(start)
-        self._announce()
-        until_us = self._horizon_us()
-        rows = row_limit(limit, self._options.knob)
-        if rows == 0 and self._ceiling_us is None:  # a run-once query would take it for the end
-            return start
-        shedding = read_shed_plan(self._options.shed)
-        if shedding.rows is not None:
-            most = shedding.most(self._timeline.count(until_us) - start["n"])
-            rows = most if rows is None else min(rows, most)
-        if rows is not None and until_us > start["t"]:
-            until_us = self._timeline.cut(start["t"], until_us, rows)
-        end = self._offset(until_us) | self._sampling(start, until_us)
-        rates = shedding.rates(max(end["n"] - start["n"], 1))
-        if rates.sheds:  # in the offset, so that a replay sheds the same rows
-            end["k"] = rates.numbers
-        handed_out = self._timeline.handed_out
-        return end if handed_out(_reach(end)) > handed_out(_reach(start)) else start
-
     def reportLatestOffset(self) -> Offset:
-        """Everything that has arrived, whether or not a limit lets it in."""
         return self._offset(self._horizon_us())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One for each partition of the traffic that has rows."""
+        """Return one for each partition of the traffic that has rows."""
         self._check(start)
         after, until, ledger = _reach(start), _reach(end), _ledger(end)
         count = self._timeline.handed_out
@@ -234,44 +166,46 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, FeedPartition)
         self._options.payload()
         spare_collections()
+        stream = self._options.traffic.seed, partition.partition
         arrivals = self._timeline.released(partition.after, partition.until, partition.partition)
-        schema = to_arrow_schema(self._schema, timezone="UTC")
         for first in range(0, len(arrivals), _ROWS_PER_ARROW_BATCH):
-            chunk = arrivals.part(slice(first, first + _ROWS_PER_ARROW_BATCH))
-            yield self._record_batch(partition, chunk, schema)
+            part = arrivals.part(slice(first, first + _ROWS_PER_ARROW_BATCH))
+            rows = FeedRows(self._options, self._own_schema, partition.partition, part)
+            if self._options.sampled:
+                times = np.arange(len(part)), part.event_us, part.arrival_us
+                yield self._sample(rows, stream, partition.ledger, *times)
+            else:
+                yield self._shed(rows, stream, partition.keep)
 
-    def _record_batch(
-        self, partition: FeedPartition, arrivals: Arrivals, schema: pa.Schema
-    ) -> pa.RecordBatch:
-        sample = None
-        if self._options.plan is not None:
-            arrivals, sample = self._sample(partition, arrivals)
-        seed, shedding = self._options.traffic.seed, self._options.shedding
-        place, keep = partition.partition, partition.keep
-        if keep.sheds and not shedding.looks_at_rows:  # those that are dropped are never made
-            arrivals = arrivals.part(kept_by_number(keep, seed, place, arrivals.index))
-        payload = self._options.payload()
-        columns = payload.columns(partition.partition, arrivals.index)
-        columns[payload.event_time] = _timestamps(arrivals.event_us)
-        if self._options.arrival:
-            columns["arrival_time"] = _timestamps(arrivals.arrival_us)
-        if sample is not None:
-            columns[SAMPLE] = sample.cast(schema.field(SAMPLE).type)
-        made = pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
-        if keep.sheds and shedding.looks_at_rows:
-            luck = row_luck(seed, place, arrivals.index)
-            made = made.take(pa.array(kept_by_content(keep, shedding, made, luck)))
-        return made
+    def _plan_batch(self, start: Offset, rows: int | None, told: InForce) -> Offset | None:
+        self._check(start)
+        until_us = self._horizon_us()
+        if told.shedding.rows is not None:
+            rows = least(rows, told.shedding.most(self._timeline.count(until_us) - start["n"]))
+        if rows is not None and until_us > start["t"]:
+            until_us = self._timeline.cut(start["t"], until_us, rows)
+        end = self._offset(until_us)
+        # Windows close by what was read, not by the clock: a limit may have left rows behind.
+        ledger = next_ledger(told.sampling, _ledger(start), until_us)
+        if ledger is not None:
+            end["s"] = ledger.to_json()
+        rates = told.shedding.rates(max(end["n"] - start["n"], 1))
+        if rates.sheds:
+            end["k"] = rates.numbers
+        handed_out = self._timeline.handed_out
+        return end if handed_out(_reach(end)) > handed_out(_reach(start)) else None
 
-    def _sample(self, partition: FeedPartition, arrivals: Arrivals) -> tuple[Arrivals, pa.Array]:
-        """The rows that are kept, and their column ``sample``; the others are never made."""
-        drawn = chances(self._options.traffic.seed, partition.partition, arrivals.index)
-        kept, weighed = weigh(partition.ledger, arrivals.event_us, arrivals.arrival_us, drawn)
-        part = arrivals.part(kept)
-        return part, sample_column(weighed, kept, part.arrival_us - part.event_us)
+    def _everything(self) -> int:
+        return now_us()
 
-    def stop(self) -> None:
-        end_quietly()
+    def _counter(self) -> CountArrived:
+        timeline = self._options.traffic.timeline()  # of the other thread alone
+
+        def count() -> Offset:
+            now = now_us()
+            return {"t": now, "n": timeline.count(now)}
+
+        return count
 
     @property
     def _timeline(self) -> Timeline:
@@ -279,30 +213,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _horizon_us(self) -> int:
         now = now_us()
-        return now if self._ceiling_us is None else min(now, self._ceiling_us)
+        return now if self._target is None else min(now, self._target)
 
     def _offset(self, until_us: int) -> Offset:
         return {"t": until_us, "n": self._timeline.count(until_us)}
-
-    def _sampling(self, start: Offset, until_us: int) -> Offset:
-        """The ledger of the next offset, if there is a plan or was one.
-
-        Windows close by what was read, not by the clock: a limit may have left rows behind.
-        """
-        ledger = next_ledger(self._options.plan, _ledger(start), until_us)
-        return {} if ledger is None else {"s": ledger.to_json()}
-
-    def _announce(self) -> None:
-        if self._announces or self._options.shed is None:
-            return
-        self._announces = True
-        timeline = self._options.traffic.timeline()  # of the other thread alone
-
-        def look() -> Offset:
-            now = now_us()
-            return {"t": now, "n": timeline.count(now)}
-
-        announce(self._options.shed, look)
 
     def _check(self, offset: Offset) -> None:
         """Refuse a checkpoint of other traffic: its rows could not be replayed."""
@@ -314,8 +228,40 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._checked = True
 
 
-def _columns(options: FeedOptions) -> list[str]:
-    return [part.split()[0] for part in options.schema().split(", ")]
+class FeedRows:
+    """Events of one partition of the traffic."""
+
+    def __init__(
+        self, options: FeedOptions, schema: pa.Schema, partition: int, arrivals: Arrivals
+    ) -> None:
+        self._options = options
+        self._schema = schema
+        self._partition = partition
+        self._arrivals = arrivals
+
+    @property
+    def numbers(self) -> Ints:
+        return self._arrivals.index
+
+    def batch(self, kept: NDArray[np.intp] | None) -> pa.RecordBatch:
+        arrivals = self._arrivals if kept is None else self._arrivals.part(kept)
+        payload = self._options.payload()
+        columns = payload.columns(self._partition, arrivals.index)
+        columns[payload.event_time] = _timestamps(arrivals.event_us)
+        if self._options.arrival:
+            columns["arrival_time"] = _timestamps(arrivals.arrival_us)
+        arrays = [columns[name] for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+class FeedSource(Source):
+    """The data source ``slackwater-feed``."""
+
+    FORMAT, OPTIONS, READER = "slackwater-feed", FeedOptions, FeedReader
+    _options: FeedOptions
+
+    def schema(self) -> str:
+        return self._options.schema()
 
 
 def _ledger(offset: Offset) -> Ledger | None:
@@ -326,7 +272,7 @@ def _reach(offset: Offset) -> Reach:
     return Reach(offset["t"], offset["s"]["ceiling"]) if "s" in offset else Reach(offset["t"])
 
 
-def _timestamps(microseconds: NDArray[np.int64]) -> pa.Array:
+def _timestamps(microseconds: Ints) -> pa.Array:
     return pa.array(microseconds).view(pa.timestamp("us", tz="UTC"))
 
 

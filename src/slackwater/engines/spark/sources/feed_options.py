@@ -1,103 +1,100 @@
-"""Options of a feed, as texts that Spark carries from the driver to its Python processes."""
+"""Options of a feed, and what its events carry: generators of columns, named ``module:Class``."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Protocol, cast
 
-from slackwater.common.plugins import split_names
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from slackwater.common.plugins import load_object
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.sources.payload import PayloadGenerator, load_generator
+from slackwater.engines.spark.sources.base import SourceOptions
+from slackwater.engines.spark.sources.options import parse_texts, write_texts
 from slackwater.engines.spark.sources.sampled_rows import SAMPLE, SAMPLE_TYPE
-from slackwater.engines.spark.sources.shed_rows import ANY_ROW, Shedding
 from slackwater.traffic import Traffic, parse_rate
+
+# Options of the traffic, by the names of its fields.
+_TRAFFIC = {"start_s": "start", "stop_s": "stop"}
+_TRAFFIC |= {name: name for name in ("rate", "delays", "partitions", "seed", "gaps")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeedOptions:
+class FeedOptions(SourceOptions):
     """Everything that a feed's processes need to know; equal options give equal rows."""
 
     traffic: Traffic
     generator: str  # module:Class
     arguments: str = "{}"  # of the generator, a JSON object
-    rows_per_batch: int | None = None  # static limit; None: none
-    knob: str | None = None  # file with a limit that changes while the query runs
     arrival: bool = False  # whether rows carry ``arrival_time``
-    plan: str | None = None  # file with a sampling plan; then rows carry ``sample``
-    shed: str | None = None  # file that says how much is kept; None: everything, always
-    shedding: Shedding = ANY_ROW  # which rows go together, and which last
-
-    def __post_init__(self) -> None:
-        if self.shed is not None and self.plan is not None:
-            raise UsageError("a feed is either sampled or sheddable, not both")
-        if self.rows_per_batch is not None and self.rows_per_batch < 1:
-            raise UsageError(f"rows_per_batch must be at least 1, not {self.rows_per_batch}")
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str]) -> "FeedOptions":
-        """Options as Spark hands them over."""
         for name in ("generator", "start"):
             if name not in texts:
                 raise UsageError(f"a feed needs the option '{name}'")
-        try:
-            return cls._convert(texts)
-        except ValueError as error:
-            raise UsageError(f"an option of the feed is not a number: {error}") from None
-
-    @classmethod
-    def _convert(cls, texts: Mapping[str, str]) -> "FeedOptions":
-        stop, rows = texts.get("stop"), texts.get("rows_per_batch")
-        traffic = Traffic(
-            start_s=float(texts["start"]),
-            stop_s=None if stop is None else float(stop),
-            rate=texts.get("rate", Traffic.rate),
-            delays=texts.get("delays", Traffic.delays),
-            partitions=int(texts.get("partitions", Traffic.partitions)),
-            seed=int(texts.get("seed", Traffic.seed)),
-            gaps=texts.get("gaps", Traffic.gaps),
-        )
-        return cls(
-            traffic=traffic,
-            generator=texts["generator"],
-            arguments=texts.get("args", "{}"),
-            rows_per_batch=None if rows is None else int(rows),
-            knob=texts.get("knob"),
-            arrival=texts.get("arrival", "false").lower() == "true",
-            plan=texts.get("plan"),
-            shed=texts.get("shed"),
-            shedding=Shedding(split_names(texts.get("shed_by", "")), texts.get("spare")),
-        )
+        traffic = {name: texts[option] for name, option in _TRAFFIC.items() if option in texts}
+        others = {name: text for name, text in texts.items() if name not in _TRAFFIC.values()}
+        return cls(traffic=Traffic(**parse_texts(Traffic, traffic)), **parse_texts(cls, others))
 
     def texts(self) -> dict[str, str]:
-        """Options as Spark takes them; a trace file is written out, workers need not see it."""
-        traffic = self.traffic
-        values = {
-            "generator": self.generator,
-            "args": self.arguments,
-            "start": repr(traffic.start_s),
-            "stop": None if traffic.stop_s is None else repr(traffic.stop_s),
-            "rate": parse_rate(traffic.rate).text(),
-            "delays": traffic.delays,
-            "partitions": str(traffic.partitions),
-            "seed": str(traffic.seed),
-            "gaps": traffic.gaps,
-            "rows_per_batch": None if self.rows_per_batch is None else str(self.rows_per_batch),
-            "knob": self.knob,
-            "arrival": str(self.arrival).lower(),
-            "plan": self.plan,
-            "shed": self.shed,
-            **self.shedding.texts(),
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        """Write options as Spark takes them; a trace is written out: workers may lack its file."""
+        rate = parse_rate(self.traffic.rate).text()
+        traffic = write_texts(replace(self.traffic, rate=rate))
+        return {_TRAFFIC[name]: text for name, text in traffic.items()} | super().texts()
 
-    def payload(self) -> PayloadGenerator:
-        """The generator of the rows."""
+    def payload(self) -> "PayloadGenerator":
+        """Return the generator of the rows."""
         return load_generator(self.generator, self.arguments, self.traffic.seed)
 
     def schema(self) -> str:
-        """Columns of the feed as Spark DDL."""
+        """Return the columns of the feed as Spark DDL."""
         payload = self.payload()
         columns = [payload.schema, f"{payload.event_time} timestamp"]
         if self.arrival:
             columns.append("arrival_time timestamp")
-        if self.plan is not None:
+        if self.sampled:
             columns.append(f"{SAMPLE} {SAMPLE_TYPE}")
         return ", ".join(columns)
+
+
+class PayloadGenerator(Protocol):
+    """Makes the columns of events.
+
+    It is built as ``Class(seed=seed, **arguments)`` in every process that reads. A value must be
+    a function of the seed, the partition and the event's index alone, else a replay differs.
+    """
+
+    schema: str  # columns as Spark DDL, without the event time
+    event_time: str  # name of the event-time column, which the feed adds
+
+    def columns(self, partition: int, index: NDArray[np.int64]) -> dict[str, pa.Array]:
+        """Return the columns of ``schema`` for some events of one partition."""
+
+
+@lru_cache(maxsize=32)  # a worker serves many batches; pools of strings are costly to build
+def load_generator(name: str, arguments: str, seed: int) -> PayloadGenerator:
+    """Return the generator called ``module:Class``, built with a JSON object of arguments.
+
+    >>> load_generator("collections:nothing", "{}", 1)
+    Traceback (most recent call last):
+    slackwater.core.errors.UsageError: collections has no 'nothing'
+    """
+    build = load_object(name)
+    try:
+        return cast(PayloadGenerator, build(seed=seed, **_object(arguments)))
+    except TypeError as error:
+        raise UsageError(f"payload generator '{name}' refuses its arguments: {error}") from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f"generator arguments must be a JSON object, not {text}")
+    return value

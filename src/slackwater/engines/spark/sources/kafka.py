@@ -1,26 +1,48 @@
 """A streaming source over Kafka topics in Python: no connector jar is needed."""
 
 import json
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.sources.log.kafka_options import MESSAGE_COLUMNS, KafkaOptions, Value
-from slackwater.engines.spark.sources.log.loading import load, with_extra
-from slackwater.engines.spark.sources.log.log import Log
-from slackwater.engines.spark.sources.log.options import Malformed, Start, Timestamps
+from slackwater.engines.spark.sources.base import Source, load
+from slackwater.engines.spark.sources.log.columns import check_json_types, parse_schema, with_extra
+from slackwater.engines.spark.sources.log.log import (
+    Log,
+    LogOptions,
+    Malformed,
+    Start,
+    Timestamps,
+)
 from slackwater.engines.spark.sources.log.reader import LogReader
-from slackwater.engines.spark.sources.log.schemas import check_json_types, parse_schema
-from slackwater.engines.spark.sources.sampled_rows import new_plan_path
-from slackwater.engines.spark.sources.shed_rows import new_shed_path
+from slackwater.engines.spark.sources.options import check_names, check_secret
 
-FORMAT = "slackwater-kafka"
+Value = Literal["bytes", "string", "json"]
+
+# What a message has besides its value, with the types that Spark's own Kafka source gives.
+MESSAGE_COLUMNS = {
+    "key": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+}
+# How settings end that must not show.
+_SECRET = ("password", "passphrase", "secret", "key.pem", "token")
+_OURS = {
+    "bootstrap.servers",
+    "enable.auto.commit",
+    "enable.partition.eof",
+    "auto.offset.reset",
+    "group.id",
+}
 
 
 def kafka_topic(
@@ -45,7 +67,7 @@ def kafka_topic(
     shed_by: Sequence[str] = (),
     spare: str | None = None,
 ) -> DataFrame:
-    """A streaming DataFrame of the messages of Kafka topics, one partition a partition of theirs.
+    """Return a streaming DataFrame of the messages of Kafka topics, partition by partition.
 
     Parameters
     ----------
@@ -93,8 +115,8 @@ def kafka_topic(
         retry_s=retry_s,
         fail_on_data_loss=fail_on_data_loss,
         settings=json.dumps(dict(settings or {}), sort_keys=True),
-        plan=new_plan_path() if sampled else None,
-        shed=new_shed_path() if sheddable or shed_by or spare else None,
+        sampled=sampled,
+        sheddable=sheddable,
         shed_by=tuple(shed_by),
         spare=spare,
     )
@@ -107,29 +129,52 @@ def kafka_topic(
         check_json_types(own)
     wanted = with_extra(own, {name: MESSAGE_COLUMNS[name] for name in options.columns}, options)
     options.shedding.check(wanted.names)
-    return load(spark, KafkaSource, wanted, options)
+    return load(spark, KafkaSource, options, wanted)
 
 
-class KafkaSource(DataSource):
-    """The data source ``slackwater-kafka``."""
+@dataclass(frozen=True, kw_only=True)
+class KafkaOptions(LogOptions):
+    """Where the topics are and what is wanted of their messages."""
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
+    servers: str  # host:port, several with commas
+    topics: tuple[str, ...]
+    value: Value = "bytes"  # how a message's value is given
+    columns: tuple[str, ...] = ()  # what else of a message is given
+    settings: str = "{}"  # of the client library, a JSON object of texts
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        super().__init__(options)
-        self._kafka = KafkaOptions.from_texts(options)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_names(self.topics, "topic")
+        if self.sampled and self.rows_per_batch is not None:
+            raise UsageError("a sampled topic is read without rows_per_batch: leave it out")
+        if not self.servers.strip():
+            raise UsageError("name at least one server: host:port")
+        if self.value not in get_args(Value):
+            raise UsageError(f"value is {self.value!r}; it may be one of bytes, string, json")
+        for column in self.columns:
+            if column not in MESSAGE_COLUMNS:
+                known = ", ".join(MESSAGE_COLUMNS)
+                raise UsageError(f"a message has no {column!r}; columns may be {known}")
+        for name, text in self.client_settings().items():
+            if name in _OURS:
+                raise UsageError(f"the setting {name} is the source's own; leave it out")
+            if name.endswith(_SECRET):
+                check_secret(name, text)
 
-    def schema(self) -> str:
-        if self._kafka.value == "json":
-            raise UsageError("JSON has no types: give the columns with .schema('…')")
-        kind = "binary" if self._kafka.value == "bytes" else "string"
-        extra = [f"`{name}` {MESSAGE_COLUMNS[name]}" for name in self._kafka.columns]
-        return ", ".join([f"value {kind}", *extra])
+    def client_settings(self) -> dict[str, str]:
+        """Return settings of the client library."""
+        try:
+            found = json.loads(self.settings)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+            raise UsageError(f"settings must be an object of texts, not {self.settings}")
+        return found
 
-    def streamReader(self, schema: StructType) -> "KafkaReader":
-        return KafkaReader(self._kafka, schema)
+    @property
+    def server(self) -> str:
+        """Its name in messages."""
+        return f"Kafka at {self.servers}"
 
 
 class KafkaReader(LogReader):
@@ -141,3 +186,17 @@ class KafkaReader(LogReader):
         from slackwater.engines.spark.sources.log.kafka_log import KafkaLog  # needs the client
 
         return KafkaLog(self._options, schema)
+
+
+class KafkaSource(Source):
+    """The data source ``slackwater-kafka``."""
+
+    FORMAT, OPTIONS, READER = "slackwater-kafka", KafkaOptions, KafkaReader
+    _options: KafkaOptions
+
+    def schema(self) -> str:
+        if self._options.value == "json":
+            raise UsageError("JSON has no types: give the columns with .schema('…')")
+        kind = "binary" if self._options.value == "bytes" else "string"
+        extra = [f"`{name}` {MESSAGE_COLUMNS[name]}" for name in self._options.columns]
+        return ", ".join([f"value {kind}", *extra])

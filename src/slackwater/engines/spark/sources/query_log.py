@@ -2,37 +2,36 @@
 
 import json
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from slackwater.common.files import replace_text
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.sources.log.loading import load
+from slackwater.engines.spark.sources.base import Source, load
 from slackwater.engines.spark.sources.log.log import Log, Stream
 from slackwater.engines.spark.sources.log.reader import LogReader
 from slackwater.engines.spark.sources.log.segment_log import (
     SegmentLog,
     SegmentOptions,
     SegmentStream,
+    append,
+    claim,
+    trim,
 )
-from slackwater.engines.spark.sources.log.segments import append, claim, trim
 from slackwater.engines.spark.sources.process import now_us
-from slackwater.engines.spark.sources.shed_rows import new_shed_path
 
-FORMAT = "slackwater-log"
 SCHEMA = "schema.json"
 TRIM_EVERY = 20  # micro-batches
 STANDS_STILL_US = 10_000_000  # a log that has not grown for so long has no rate
 
 
 def write_log(df: DataFrame, folder: str | Path, *, keep_s: float = 86_400.0) -> DataStreamWriter:
-    """A writer of ``df`` into a log that other queries read: replayable, every row once.
+    """Return a writer of ``df`` into a log that other queries read: replayable, every row once.
 
     Each micro-batch becomes a segment of its number. Give it a checkpoint that stays with the
     folder: a log that was written from another one is refused.
@@ -67,7 +66,7 @@ def read_log(
     shed_by: Sequence[str] = (),
     spare: str | None = None,
 ) -> DataFrame:
-    """The rows of one log, or of several with the same columns together.
+    """Return the rows of one log, or of several with the same columns together.
 
     Parameters
     ----------
@@ -85,7 +84,7 @@ def read_log(
         instance=f"{instance[0]}/{instance[1]}",
         rows_per_batch=rows_per_batch,
         knob=None if knob is None else str(knob),
-        shed=new_shed_path() if sheddable or shed_by or spare else None,
+        sheddable=sheddable,
         shed_by=tuple(shed_by),
         spare=spare,
     )
@@ -94,11 +93,11 @@ def read_log(
         raise UsageError("logs that are read together must have the same columns")
     schema = StructType.fromJson(json.loads(schemas.pop()))
     options.shedding.check(schema.names)
-    return load(spark, LogSource, schema, options)
+    return load(spark, LogSource, options, schema)
 
 
 def await_log(folder: str | Path, limit_s: float = 60.0) -> None:
-    """Until the query that writes a log has been built, perhaps by another worker."""
+    """Wait until the query that writes a log has been built, perhaps by another worker."""
     until_s = time.monotonic() + limit_s
     while not (Path(folder) / SCHEMA).exists() and time.monotonic() < until_s:
         time.sleep(0.2)
@@ -111,28 +110,8 @@ def _schema(folder: Path) -> str:
         raise UsageError(f"{folder} is no log: build the query that writes it first") from None
 
 
-class LogSource(DataSource):
-    """The data source ``slackwater-log``."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        super().__init__(options)
-        self._log = SegmentOptions.from_texts(options)
-
-    def schema(self) -> StructType:
-        raise UsageError(
-            "a log's columns are in its folder: read it with slackwater.spark.read_log"
-        )
-
-    def streamReader(self, schema: StructType) -> "SegmentReader":
-        return SegmentReader(self._log, schema)
-
-
 class SegmentReader(LogReader):
-    """Reads logs between queries."""
+    """Reads logs of queries."""
 
     _options: SegmentOptions
 
@@ -140,7 +119,18 @@ class SegmentReader(LogReader):
         return SegmentLog(self._options, schema)
 
     def _as_of_us(self, view: dict[str, Stream]) -> int:
-        """Logs grow in bursts: their rate is seen from one segment's end to the next."""
+        """Return when segments ended: logs grow in bursts, so their rate shows from end to end."""
         since_us = now_us() - STANDS_STILL_US
         times = [max(s.written_us, since_us) for s in view.values() if isinstance(s, SegmentStream)]
         return sum(times) // len(times) if times else now_us()
+
+
+class LogSource(Source):
+    """The data source ``slackwater-log``."""
+
+    FORMAT, OPTIONS, READER = "slackwater-log", SegmentOptions, SegmentReader
+
+    def schema(self) -> StructType:
+        raise UsageError(
+            "a log's columns are in its folder: read it with slackwater.spark.read_log"
+        )

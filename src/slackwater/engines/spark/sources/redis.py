@@ -1,30 +1,36 @@
 """A streaming source over Redis Streams: replays exactly, can be limited from outside."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.sources.log.loading import load, with_extra
-from slackwater.engines.spark.sources.log.log import Log
-from slackwater.engines.spark.sources.log.options import Malformed, Start, Timestamps
-from slackwater.engines.spark.sources.log.reader import LogReader
-from slackwater.engines.spark.sources.log.redis_options import ARRIVAL, RedisOptions
-from slackwater.engines.spark.sources.log.schemas import (
+from slackwater.engines.spark.sources.base import Source, load
+from slackwater.engines.spark.sources.log.columns import (
     NUMBERS,
     TEXTS,
     check_types,
     parse_schema,
+    with_extra,
 )
-from slackwater.engines.spark.sources.sampled_rows import new_plan_path
-from slackwater.engines.spark.sources.shed_rows import new_shed_path
+from slackwater.engines.spark.sources.log.log import (
+    Log,
+    LogOptions,
+    Malformed,
+    Start,
+    Timestamps,
+)
+from slackwater.engines.spark.sources.log.reader import LogReader
+from slackwater.engines.spark.sources.options import check_names, check_secret
 
-FORMAT = "slackwater-redis"
+ARRIVAL = "arrival_time"  # the column with the time of an entry's id
+_SCHEMES = ("redis", "rediss", "unix")
 
 
 def redis_stream(
@@ -48,7 +54,7 @@ def redis_stream(
     shed_by: Sequence[str] = (),
     spare: str | None = None,
 ) -> DataFrame:
-    """A streaming DataFrame of the entries of Redis Streams, one partition a stream.
+    """Return a streaming DataFrame of the entries of Redis Streams, one partition a stream.
 
     Parameters
     ----------
@@ -105,8 +111,8 @@ def redis_stream(
         retry_s=retry_s,
         fail_on_data_loss=fail_on_data_loss,
         password=password,
-        plan=new_plan_path() if sampled else None,
-        shed=new_shed_path() if sheddable or shed_by or spare else None,
+        sampled=sampled,
+        sheddable=sheddable,
         shed_by=tuple(shed_by),
         spare=spare,
     )
@@ -117,25 +123,45 @@ def redis_stream(
     extra = {ARRIVAL: "timestamp"} if arrival else {}
     columns = with_extra(columns, extra, options)
     options.shedding.check(columns.names)
-    return load(spark, RedisSource, columns, options)
+    return load(spark, RedisSource, options, columns)
 
 
-class RedisSource(DataSource):
-    """The data source ``slackwater-redis``."""
+@dataclass(frozen=True, kw_only=True)
+class RedisOptions(LogOptions):
+    """Where the streams are."""
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
+    url: str  # redis://host:port/database, rediss:// with TLS, unix:///path
+    streams: tuple[str, ...]
+    password: str | None = None  # env:VARIABLE
+    arrival: bool = False  # whether rows carry ``arrival_time``
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        super().__init__(options)
-        self._redis = RedisOptions.from_texts(options)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_names(self.streams, "stream")
+        try:
+            parts = urlsplit(self.url)
+            written_out = parts.password
+            _ = parts.port
+        except ValueError as error:
+            raise UsageError(f"{self.url!r} is no address of Redis: {error}") from None
+        if parts.scheme not in _SCHEMES:
+            raise UsageError(
+                f"{self.url!r} is no address of Redis: write redis://host:port, "
+                "rediss://host:port or unix:///path"
+            )
+        if written_out is not None or {"password", "ssl_password"} & parse_qs(parts.query).keys():
+            raise UsageError(
+                "a password in the url would show in Spark's plans: put it into an environment "
+                "variable X and give password='env:X'"
+            )
+        if self.password is not None:
+            check_secret("password", self.password)
 
-    def schema(self) -> StructType:
-        raise UsageError("entries of Redis have no types: give the columns with .schema('…')")
-
-    def streamReader(self, schema: StructType) -> "RedisReader":
-        return RedisReader(self._redis, schema)
+    @property
+    def server(self) -> str:
+        """Its name in messages."""
+        parts = urlsplit(self.url)
+        return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path}"
 
 
 class RedisReader(LogReader):
@@ -147,3 +173,12 @@ class RedisReader(LogReader):
         from slackwater.engines.spark.sources.log.redis_log import RedisLog  # needs the client
 
         return RedisLog(self._options, schema)
+
+
+class RedisSource(Source):
+    """The data source ``slackwater-redis``."""
+
+    FORMAT, OPTIONS, READER = "slackwater-redis", RedisOptions, RedisReader
+
+    def schema(self) -> StructType:
+        raise UsageError("entries of Redis have no types: give the columns with .schema('…')")

@@ -1,42 +1,91 @@
-"""How many rows a micro-batch may read: the option's limit, Spark's, and the knob's."""
+"""Row limits of queries: a grant says how much to read, the directives of its sources carry it."""
 
-import json
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from slackwater.core.errors import SlackwaterError
+from slackwater.engines.spark.plans.tree import analyzed_plan, source_options
+from slackwater.engines.spark.sources.directives import DirectivesFile
+
+# A batch that shall read nothing begins at once; after this a forgotten zero holds nobody up.
+NOTHING_FOR_S = 1.0
 
 
-def default_limit(rows_per_batch: int | None) -> ReadLimit:
-    """What a reader's ``getDefaultReadLimit`` answers."""
-    return ReadAllAvailable() if rows_per_batch is None else ReadMaxRows(rows_per_batch)
-
-
-def row_limit(limit: ReadLimit, knob: str | None) -> int | None:
-    """Most rows of the next micro-batch; None: no limit.
-
-    >>> row_limit(ReadMaxRows(5), None)
-    5
-    """
-    limits = (getattr(limit, "max_rows", None), read_knob(knob))
-    return min((rows for rows in limits if rows is not None), default=None)
-
-
-def read_knob(path: str | None) -> int | None:
-    """The row limit in a knob file; None (no limit) when there is none that makes sense."""
-    if path is None:
-        return None
+def find_limited(query: DataFrame | StreamingQuery) -> tuple[Path, ...]:
+    """Return the directives of a query's sources, but for those that their users limit."""
     try:
-        knob = json.loads(Path(path).read_bytes())
-        rows, until_s = knob["rows"], knob.get("until")
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None
-    if type(rows) is not int or rows < 0:
-        return None
-    if rows == 0 and not (isinstance(until_s, float) and time.time() < until_s):
-        return None  # a zero without a near end would hold the query up for ever
-    return rows
+        plan = (
+            analyzed_plan(query)
+            if isinstance(query, StreamingQuery)
+            else query._jdf.queryExecution().analyzed()
+        )
+        found = source_options(plan, "directives", "knob")
+    except (Py4JError, SlackwaterError, AttributeError, KeyError, TypeError, ValueError, OSError):
+        return ()  # no limit, then
+    paths = {each["directives"] for each in found if "directives" in each and "knob" not in each}
+    return tuple(sorted(map(Path, paths)))
+
+
+class RowLimits:
+    """The limits of some queries. Grants set them in one thread, queries come and go in others.
+
+    A source that two queries read has one file for both, and so nobody's limit, for good: a source
+    gate sets its limits in a process of its own, and knows nothing of the other query.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._files: dict[str, tuple[DirectivesFile, ...]] = {}  # by query
+        self._set: dict[str, int | None] = {}  # what was done, so that nothing is done twice
+
+    def link(self, query: str, paths: Iterable[Path]) -> None:
+        """Say which sources are the query's; a grant may have come already."""
+        with self._lock:
+            own = tuple(map(DirectivesFile, sorted(paths)))
+            if self._files.get(query) == own:
+                return
+            self._files[query] = own
+            others = {file for q, theirs in self._files.items() if q != query for file in theirs}
+            for file in others.intersection(own):
+                file.update(rows=None, until=None, shared=True)
+            if self._set.get(query) is not None:
+                self._write(query)
+
+    def set_rows(self, query: str, rows: int | None) -> None:
+        """Limit the next batch to ``rows``; ``None`` lifts the limit, 0 reads nothing for once."""
+        with self._lock:
+            if rows != 0 and query in self._set and self._set[query] == rows:
+                return
+            self._set[query] = rows
+            self._write(query)
+
+    def forget(self, query: str, goes_on: bool = False) -> None:
+        """Lift the limit of a query that has ended, or that goes on without us."""
+        with self._lock:
+            self.set_rows(query, None)
+            for file in self._files.pop(query, ()):
+                if goes_on:
+                    file.update(shared=True)
+            self._set.pop(query, None)
+
+    def clear(self) -> None:
+        """Lift every limit."""
+        with self._lock:
+            for query in self._files:
+                self._set[query] = None
+                self._write(query)
+
+    def _write(self, query: str) -> None:
+        rows = self._set[query]
+        until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
+        for file in self._files.get(query, ()):
+            file.update(rows=rows, until=until_s)
 
 
 def split_rows(rows: int, backlogs: Sequence[int], turn: int) -> list[int]:

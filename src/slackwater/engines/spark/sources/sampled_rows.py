@@ -1,17 +1,10 @@
-"""Rows of our sources as they are sampled: their column ``sample``, and the plan they follow."""
-
-import json
-import time
-import uuid
-from pathlib import Path
+"""Rows of our sources as they are sampled: which are handed on, and their column ``sample``."""
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from slackwater.common.files import replace_text
 from slackwater.core.errors import UsageError
-from slackwater.ipc.unix_socket import runtime_dir
 from slackwater.sampling.grid import Ints
 from slackwater.sampling.ledger import Floats, Ledger, Weighed
 from slackwater.sampling.plan import NO_NUMBER, Plan
@@ -30,32 +23,14 @@ SAMPLE_TYPE = (
 PULSES = 32
 
 
-def new_plan_path() -> str:
-    """Where the plan of a source will be; nobody else's."""
-    folder = runtime_dir() / "plans"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(folder / f"{uuid.uuid4().hex}.json")
-
-
-def read_plan(path: str | None) -> Plan | None:
-    """The plan in a file; None where there is none that can be read."""
-    if path is None:
-        return None
-    try:
-        return Plan.of_json(json.loads(Path(path).read_bytes())).at(time.time())
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def next_ledger(plan_path: str | None, ledger: Ledger | None, until_us: int) -> Ledger | None:
-    """The ledger of the next offset, if there is a plan or was one.
+def next_ledger(plan: Plan | None, ledger: Ledger | None, until_us: int) -> Ledger | None:
+    """Return the ledger of the next offset, if there is a plan or was one.
 
     Parameters
     ----------
     until_us
         All rows that have arrived by then are in the micro-batch or in an earlier one.
     """
-    plan = read_plan(plan_path)
     if ledger is not None:
         if plan is not None and plan.grid != ledger.grid:
             raise UsageError(
@@ -66,28 +41,10 @@ def next_ledger(plan_path: str | None, ledger: Ledger | None, until_us: int) -> 
     return None if plan is None else Ledger.begin(plan, until_us)
 
 
-class PlanFile:
-    """Where a source of ours looks for its plan."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def write(self, plan: Plan) -> None:
-        write_plan(self._path, plan)
-
-    def clear(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-
-def write_plan(path: Path, plan: Plan) -> None:
-    """Holds from the next micro-batch on."""
-    replace_text(path, json.dumps(plan.to_json()))
-
-
 def weigh(
     ledger: Ledger | None, event_us: Ints, arrival_us: Ints, chances: Floats
 ) -> tuple[NDArray[np.intp], Weighed]:
-    """Which rows are handed on, the sample and pulses, and what they stand for.
+    """Return which rows are handed on, the sample and pulses, and what they stand for.
 
     Without a ledger: all of them, for themselves, with nothing promised.
     """
@@ -110,7 +67,7 @@ def weigh(
 
 
 def sample_column(weighed: Weighed, rows: NDArray[np.intp], delays_us: Ints) -> pa.Array:
-    """The column ``sample`` of some of the rows."""
+    """Make the column ``sample`` of some of the rows."""
     sampled = weighed.keep[rows]
     return pa.StructArray.from_arrays(
         [

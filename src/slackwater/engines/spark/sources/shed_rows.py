@@ -1,20 +1,15 @@
 """Rows of our sources that are shed: before they reach the JVM, the same ones at every replay.
 
-How much is kept is said by a small file that the quality controller writes and the source reads
-before each micro-batch. What follows from it goes into the offset, so that a replay keeps the same
-rows. A missing, broken or old file sheds nothing.
+How much is kept is said by the source's directives. What follows from them goes into the offset, so
+that a replay keeps the same rows.
 """
 
-import json
 import operator
 import re
-import time
-import uuid
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,15 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from slackwater.common.files import replace_text
 from slackwater.core.errors import UsageError
-from slackwater.ipc.unix_socket import runtime_dir
-from slackwater.quality.rates import NO_SHEDDING, KeepRates, ShedPlan
+from slackwater.quality.rates import KeepRates
 from slackwater.sampling.ledger import chances
 
 Floats = NDArray[np.float64]
 
-LASTS_S = 30.0  # without a word from whoever sheds, a source goes back to everything
 _SALT = 0x5EED  # so that a row's luck here is not its luck when it is sampled
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,11 +38,7 @@ _PREDICATE = re.compile(r"\s*(\w+)\s*(>=|<=|!=|=|>|<)\s*(.+?)\s*$")
 
 @dataclass(frozen=True)
 class Shedding:
-    """Which rows go together, and which are spared.
-
-    >>> Shedding(by=("user",), spare="amount >= 100").texts()
-    {'shed_by': 'user', 'spare': 'amount >= 100'}
-    """
+    """Which rows go together, and which are spared."""
 
     by: tuple[str, ...] = ()  # rows with the same values here are kept or dropped together
     spare: str | None = None  # column, comparison, value: such rows are dropped last
@@ -64,11 +52,6 @@ class Shedding:
         """Whether it must see a row's columns to decide."""
         return bool(self.by) or self.spare is not None
 
-    def texts(self) -> dict[str, str]:
-        """As options of a source."""
-        found = {"shed_by": ",".join(self.by), "spare": self.spare}
-        return {name: text for name, text in found.items() if text}
-
     def check(self, columns: list[str]) -> None:
         """Refuse what names a column that is not there."""
         wanted = [*self.by, *([parse_predicate(self.spare)[0]] if self.spare else [])]
@@ -77,11 +60,8 @@ class Shedding:
             raise UsageError(f"shedding looks at {missing[0]!r}; there is {', '.join(columns)}")
 
 
-ANY_ROW = Shedding()
-
-
 def parse_predicate(text: str) -> tuple[str, str, str | float]:
-    """Column, comparison and value.
+    """Return column, comparison and value.
 
     >>> parse_predicate("amount >= 100"), parse_predicate("kind = 'gold'")
     (('amount', '>=', 100.0), ('kind', '=', 'gold'))
@@ -98,46 +78,35 @@ def parse_predicate(text: str) -> tuple[str, str, str | float]:
         raise UsageError(f"{value!r} is no number; write a text as '{value}'") from None
 
 
-def new_shed_path() -> str:
-    """Where the rates of a source will be; nobody else's."""
-    folder = runtime_dir() / "shedding"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(folder / f"{uuid.uuid4().hex}.json")
-
-
-def write_shed_plan(path: Path, plan: ShedPlan, lasts_s: float = LASTS_S) -> None:
-    """Holds from the next micro-batch on."""
-    replace_text(path, json.dumps({**asdict(plan), "until": time.time() + lasts_s}))
-
-
-def read_shed_plan(path: str | None) -> ShedPlan:
-    """What holds for the next micro-batch; nothing is shed where there is no plan that holds."""
-    if path is None:
-        return NO_SHEDDING
-    try:
-        found = json.loads(Path(path).read_bytes())
-        if time.time() >= found.pop("until"):
-            return NO_SHEDDING
-        return ShedPlan(**found)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, UsageError):
-        return NO_SHEDDING
-
-
-def kept_by_number(rates: KeepRates, seed: int, part: int, numbers: Any) -> NDArray[np.intp]:
-    """Which rows of a stream are kept, by their numbers alone."""
-    return np.flatnonzero(chances(seed ^ _SALT, part, numbers) < rates.others)
-
-
-def kept_by_content(
-    rates: KeepRates, shedding: Shedding, rows: pa.RecordBatch, luck: Floats
-) -> NDArray[np.intp]:
-    """Which rows are kept where columns decide.
+def kept_rows(
+    make: Callable[[NDArray[np.intp] | None], pa.RecordBatch],
+    rates: KeepRates,
+    shedding: Shedding,
+    seed: int,
+    part: int,
+    numbers: NDArray[np.int64],
+) -> pa.RecordBatch:
+    """Make the rows of a stream that are kept.
 
     Parameters
     ----------
-    luck
-        Of each row, where no columns say which go together.
+    make
+        Makes some rows by their places; None: all of them.
+    seed, part, numbers
+        A row's luck is drawn from these, unless columns say which rows go together.
     """
+    if not rates.sheds:
+        return make(None)
+    luck = chances(seed ^ _SALT, part, numbers)
+    if not shedding.looks_at_rows:
+        return make(np.flatnonzero(luck < rates.others))
+    rows = make(None)
+    return rows.take(pa.array(_kept_by_content(rates, shedding, rows, luck)))
+
+
+def _kept_by_content(
+    rates: KeepRates, shedding: Shedding, rows: pa.RecordBatch, luck: Floats
+) -> NDArray[np.intp]:
     if shedding.by:
         luck = luck_by_key([rows.column(name) for name in shedding.by])
     rate = np.full(rows.num_rows, rates.others)
@@ -148,13 +117,8 @@ def kept_by_content(
     return np.flatnonzero(luck < rate)
 
 
-def row_luck(seed: int, part: int, numbers: Any) -> Floats:
-    """A number between 0 and 1 for each row of a stream."""
-    return chances(seed ^ _SALT, part, numbers)
-
-
 def luck_by_key(columns: list[pa.Array]) -> Floats:
-    """Numbers between 0 and 1 that depend on the keys alone, whichever source has them.
+    """Return numbers from 0 to 1 that depend on the keys alone, whichever source has them.
 
     >>> luck = luck_by_key([pa.array(["a", "b", "a"])])
     >>> luck[0] == luck[2], luck[0] == luck[1]

@@ -8,10 +8,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from slackwater.engines.spark.sources.log.errors import ServerAway, data_gone
+from slackwater.engines.spark.sources.base import Ints
 from slackwater.engines.spark.sources.log.kafka_log import KafkaPartition
-from slackwater.engines.spark.sources.log.log import Ints, Position, Rows, Stream
-from slackwater.engines.spark.sources.log.options import LogOptions
+from slackwater.engines.spark.sources.log.log import (
+    LogOptions,
+    LogRows,
+    Position,
+    ServerAway,
+    Stream,
+    data_gone,
+)
 from slackwater.engines.spark.sources.log.reader import LogReader
 
 SCHEMA = StructType([StructField("number", LongType()), StructField("at", TimestampType())])
@@ -50,7 +56,7 @@ class MemoryLog:
     def advance(self, name: str, position: Position, rows: int) -> Position:
         return position + rows
 
-    def read(self, name: str, first: Position, last: Position) -> Iterator[Rows]:
+    def read(self, name: str, first: Position, last: Position) -> Iterator[LogRows]:
         if first < self.trimmed.get(name, 0):
             raise data_gone(name, "rows")
         yield MemoryRows(self.streams[name][first:last], self.tells_arrivals)

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slackwater.core.errors import SlackwaterError
-from slackwater.engines.spark.sources.log.jsons import JsonColumns
-from slackwater.engines.spark.sources.log.texts import text_column
+from slackwater.engines.spark.sources.log.columns import JsonColumns, text_column
 
 UTC_US = pa.timestamp("us", "UTC")
 NOON = datetime(2024, 5, 1, 12, 0, 0, 500_000, tzinfo=UTC)

@@ -13,10 +13,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.sources.kafka import KafkaReader, KafkaSource
+from slackwater.engines.spark.sources.kafka import KafkaOptions, KafkaReader, KafkaSource
 from slackwater.engines.spark.sources.log import kafka_log
-from slackwater.engines.spark.sources.log.errors import DataGone
-from slackwater.engines.spark.sources.log.kafka_options import KafkaOptions
+from slackwater.engines.spark.sources.log.log import DataGone
 from slackwater.spark import kafka_topic
 from tests.engines.spark.sources.log.running import sizes, writer, written
 from tests.kafka_mock import KafkaMock

@@ -16,11 +16,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.engines.spark.sources.knobs import Knobs
-from slackwater.engines.spark.sources.log import outage as outage_module
+from slackwater.engines.spark.sources.directives import DirectivesFile
+from slackwater.engines.spark.sources.log import log as log_module
 from slackwater.engines.spark.sources.log import reader as reader_module
-from slackwater.engines.spark.sources.log.errors import DataGone
-from slackwater.engines.spark.sources.sampled_rows import PULSES, SAMPLE, write_plan
+from slackwater.engines.spark.sources.log.log import DataGone
+from slackwater.engines.spark.sources.row_limits import RowLimits
+from slackwater.engines.spark.sources.sampled_rows import PULSES, SAMPLE
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.plan import CellPlan, Plan
 from tests.engines.spark.sources.log.memory_log import (
@@ -100,15 +101,15 @@ def test_the_backlog_is_what_a_limit_left(clock: SimpleNamespace) -> None:
     assert latest["n"] - end["n"] == 32
 
 
-def test_the_knob_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Path) -> None:
-    knobs, file = Knobs(), tmp_path / "knob.json"
-    knobs.link("q", [file])
-    reader = reader_of(MemoryLog({"a": numbered(100)}), knob=str(file), rows_per_batch=60)
+def test_a_grant_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Path) -> None:
+    limits, path = RowLimits(), tmp_path / "told.json"
+    limits.link("q", [path])
+    reader = reader_of(MemoryLog({"a": numbered(100)}), directives=str(path), rows_per_batch=60)
     start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
     assert reader.latestOffset(start, limit)["n"] == 60
-    knobs.set_rows("q", 7)
+    limits.set_rows("q", 7)
     assert reader.latestOffset(start, limit)["n"] == 7
-    knobs.set_rows("q", 0)
+    limits.set_rows("q", 0)
     assert reader.latestOffset(start, limit) is start
     reader.prepareForTriggerAvailableNow()  # which would take a zero for the end
     assert reader.latestOffset(start, limit)["n"] > 0
@@ -184,7 +185,7 @@ def test_a_stream_stands_still_while_its_server_is_away(monkeypatch: pytest.Monk
     stand_in = SimpleNamespace(
         monotonic=lambda: now.s, sleep=lambda s: setattr(now, "s", now.s + s)
     )
-    monkeypatch.setattr(outage_module, "time", stand_in)
+    monkeypatch.setattr(log_module, "time", stand_in)
     log = MemoryLog({"a": numbered(3)})
     reader = reader_of(log, retry_s=5)
     start = reader.initialOffset()
@@ -227,11 +228,13 @@ def sampled_schema() -> StructType:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    return tmp_path / "plan.json"
+    return tmp_path / "told.json"
 
 
 def sampled_reader(log: MemoryLog, plan: Path, **options: Any) -> MemoryReader:
-    return reader_of(log, sampled_schema(), plan=str(plan), event_time="at", **options)
+    return reader_of(
+        log, sampled_schema(), sampled=True, directives=str(plan), event_time="at", **options
+    )
 
 
 @given(
@@ -254,7 +257,7 @@ def test_ceilings_withhold_rows_and_lose_none(
         for number, (event_us, delay) in enumerate(zip(events_us, delays, strict=True))
     ]
     coming.sort(key=lambda row: row.arrival_us)
-    reader = sampled_reader(log, tmp_path / "plan.json")
+    reader = sampled_reader(log, tmp_path / "told.json")
     clock = SimpleNamespace(us=49 * SECOND)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader_module, "now_us", lambda: clock.us)
@@ -265,7 +268,7 @@ def test_ceilings_withhold_rows_and_lose_none(
                 row = coming.pop(0)
                 log.streams["ab"[row.number % 2]].append(row)
             cell = CellPlan(wait_us=waits[step % len(waits)])
-            write_plan(tmp_path / "plan.json", Plan(GRID, cell, 0))
+            DirectivesFile(tmp_path / "told.json").sample(Plan(GRID, cell, 0))
             end = reader.latestOffset(start, ReadMaxRows(limits[step % len(limits)]))
             rows = read(reader, start, end)
             assert rows == read(reader, start, end), "a replay differs"
@@ -278,7 +281,7 @@ def test_ceilings_withhold_rows_and_lose_none(
 
 
 def test_a_row_is_withheld_until_the_ceiling_rises(clock: SimpleNamespace, plan: Path) -> None:
-    write_plan(plan, Plan(GRID, CellPlan(wait_us=500_000), 0))
+    DirectivesFile(plan).sample(Plan(GRID, CellPlan(wait_us=500_000), 0))
     log = MemoryLog({"a": [MemoryRow(1, 1_900_000, 2_000_000), MemoryRow(2, 2_100_000, 2_150_000)]})
     reader = sampled_reader(log, plan)
     start = reader.initialOffset()
@@ -297,7 +300,7 @@ def test_a_limit_keeps_no_row_out_of_a_window_that_closes(
     clock: SimpleNamespace, plan: Path
 ) -> None:
     """The log does not tell when rows arrived, so the window would not know of them."""
-    write_plan(plan, Plan(GRID, CellPlan(), 0))
+    DirectivesFile(plan).sample(Plan(GRID, CellPlan(), 0))
     log = MemoryLog({"a": [MemoryRow(n, 1_000_000 + n, 1_100_000) for n in range(6)]})
     reader = sampled_reader(log, plan)
     start = reader.initialOffset()
@@ -308,7 +311,7 @@ def test_a_limit_keeps_no_row_out_of_a_window_that_closes(
 
 
 def test_weights_make_up_for_the_rows_left_out(clock: SimpleNamespace, plan: Path) -> None:
-    write_plan(plan, Plan(GRID, CellPlan(wait_us=SECOND, rates=(0.25,)), 0))
+    DirectivesFile(plan).sample(Plan(GRID, CellPlan(wait_us=SECOND, rates=(0.25,)), 0))
     log = MemoryLog({"a": [MemoryRow(n, 10_000_000 + n, 10_500_000 + n) for n in range(20_000)]})
     reader = sampled_reader(log, plan)
     start = reader.initialOffset()
@@ -335,7 +338,7 @@ def test_without_a_plan_a_sampled_source_gives_all_rows(clock: SimpleNamespace, 
 def test_a_checkpoint_of_a_sampled_source_is_not_read_unsampled(
     clock: SimpleNamespace, plan: Path
 ) -> None:
-    write_plan(plan, Plan(GRID, CellPlan(), 0))
+    DirectivesFile(plan).sample(Plan(GRID, CellPlan(), 0))
     log = MemoryLog({"a": numbered(5)})
     reader = sampled_reader(log, plan)
     end = reader.latestOffset(reader.initialOffset(), ALL)
@@ -351,7 +354,7 @@ def test_a_checkpoint_of_a_sampled_source_is_not_read_unsampled(
         ({"malformed": "drop"}, "malformed"),
         ({"rows_per_batch": 0}, "rows_per_batch"),
         ({"retry_s": -1.0}, "retry_s"),
-        ({"plan": "/p"}, "event time"),
+        ({"sampled": True}, "event time"),
     ],
 )
 def test_wrong_options_are_refused(wrong: dict[str, Any], message: str) -> None:
@@ -376,7 +379,7 @@ def test_options_given_to_spark_directly_are_checked_too(
 
 def test_options_survive_the_way_through_spark() -> None:
     options = MemoryOptions(
-        start="latest", rows_per_batch=5, event_time="at", plan="/p", retry_s=1.5
+        start="latest", rows_per_batch=5, event_time="at", sampled=True, retry_s=1.5
     )
     options = replace(options, fail_on_data_loss=False, timestamps="ms")
     assert MemoryOptions.from_texts(options.texts()) == options
@@ -386,7 +389,7 @@ def test_the_newest_rows_are_seen_however_small_the_sample(
     clock: SimpleNamespace, plan: Path
 ) -> None:
     """So that the watermark follows the stream and not the sample."""
-    write_plan(plan, Plan(GRID, CellPlan(wait_us=SECOND, rates=(0.001,)), 0))
+    DirectivesFile(plan).sample(Plan(GRID, CellPlan(wait_us=SECOND, rates=(0.001,)), 0))
     log = MemoryLog({"a": [MemoryRow(n, 10_000_000 + n, 10_500_000) for n in range(20_000)]})
     reader = sampled_reader(log, plan)
     start = reader.initialOffset()

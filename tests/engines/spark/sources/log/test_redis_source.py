@@ -16,9 +16,8 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.sources.log.errors import DataGone
-from slackwater.engines.spark.sources.log.redis_options import RedisOptions
-from slackwater.engines.spark.sources.redis import RedisReader, RedisSource
+from slackwater.engines.spark.sources.log.log import DataGone
+from slackwater.engines.spark.sources.redis import RedisOptions, RedisReader, RedisSource
 from slackwater.spark import redis_stream
 from tests.engines.spark.sources.log.running import commits, sizes, writer, written
 from tests.redis_server import RedisProducer, RedisServer

@@ -13,10 +13,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StructField, StructType
 
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.engines.spark.sources.log.errors import DataGone
-from slackwater.engines.spark.sources.log.segment_log import SegmentOptions
-from slackwater.engines.spark.sources.log.segments import (
-    Segment,
+from slackwater.engines.spark.sources.log.log import DataGone
+from slackwater.engines.spark.sources.log.segment_log import (
+    SegmentFile,
+    SegmentOptions,
     append,
     claim,
     segments_from,
@@ -29,7 +29,7 @@ SCHEMA = StructType([StructField("number", LongType())])
 ARROW = pa.schema([("number", pa.int64())])
 
 
-def segments(folder: Path) -> list[Segment]:
+def segments(folder: Path) -> list[SegmentFile]:
     return list(segments_from(folder, 0))
 
 
@@ -44,9 +44,9 @@ def fill(folder: Path, sizes: list[int]) -> int:
     return before
 
 
-def reader(*folders: Path, instance: str = "0/1", shed: str | None = None) -> SegmentReader:
+def reader(*folders: Path, instance: str = "0/1") -> SegmentReader:
     names = tuple(str(folder) for folder in folders)
-    return SegmentReader(SegmentOptions(folders=names, instance=instance, shed=shed), SCHEMA)
+    return SegmentReader(SegmentOptions(folders=names, instance=instance), SCHEMA)
 
 
 @given(

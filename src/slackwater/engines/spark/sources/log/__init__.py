@@ -1,5 +1,6 @@
-"""Sources over logs: streams of rows with positions, which a server keeps and reads back.
+"""Sources over logs: streams of rows with positions, which are kept and read back.
 
-``reader`` plans and reads micro-batches of any log; ``redis_log`` and ``kafka_log`` are the logs;
-``offsets`` and ``spans`` say which rows a micro-batch has; ``texts`` and ``jsons`` make columns.
+``log`` says what a log is; ``redis_log``, ``kafka_log`` and ``segment_log`` are logs; ``reader``
+plans and reads micro-batches of any; ``offsets`` says which rows one has, ``columns`` makes their
+columns.
 """

@@ -5,15 +5,17 @@ messages that can lie between.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -22,14 +24,22 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from numpy.typing import NDArray
 
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.engines.spark.sources.log.errors import DataGone, ServerAway, data_gone
-from slackwater.engines.spark.sources.log.kafka_options import KafkaOptions
-from slackwater.engines.spark.sources.log.kafka_rows import KafkaRows
-from slackwater.engines.spark.sources.log.log import Position, Rows, Stream
-from slackwater.engines.spark.sources.log.outage import Outage
-from slackwater.engines.spark.sources.log.secrets import reveal
+from slackwater.engines.spark.sources.base import Ints
+from slackwater.engines.spark.sources.kafka import KafkaOptions
+from slackwater.engines.spark.sources.log.columns import JsonColumns, text_column
+from slackwater.engines.spark.sources.log.log import (
+    DataGone,
+    LogRows,
+    Outage,
+    Position,
+    ServerAway,
+    Stream,
+    data_gone,
+)
+from slackwater.engines.spark.sources.options import reveal
 
 _ANSWER_S = 5.0  # after this a server that does not answer counts as away
 _POLL_S = 0.1  # how long a fetch waits for more than it has
@@ -115,7 +125,7 @@ class KafkaLog:
         return partitions
 
     def _ask(self, partitions: list[TopicPartition], which: OffsetSpec) -> dict[str, Future[Any]]:
-        """One end of all partitions at once; the answers are still on their way."""
+        """Ask for one end of all partitions at once; the answers are still on their way."""
         level = self._options.client_settings().get("isolation.level", "read_committed")
         futures = _admin(self._options).list_offsets(
             dict.fromkeys(partitions, which),
@@ -126,7 +136,7 @@ class KafkaLog:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def read(self, name: str, first: Position, last: Position) -> Iterator[Rows]:
+    def read(self, name: str, first: Position, last: Position) -> Iterator[LogRows]:
         outage = Outage(self._options.server, self._options.retry_s)
         topic, _, partition = name.rpartition("-")
         consumer = _consumer(self._options)
@@ -156,7 +166,7 @@ class KafkaLog:
             consumer.unassign()
 
     def _is_at_end(self, name: str, fetched: list[Message], last: int) -> bool:
-        """Whether there is nothing more to come; raises what the errors among messages say."""
+        """Tell whether there is nothing more to come; raises what the errors among messages say."""
         if not fetched:
             raise ServerAway(f"nothing came of {name}")
         for error, offset in ((message.error(), message.offset()) for message in fetched):
@@ -205,7 +215,7 @@ def _admin(options: KafkaOptions) -> AdminClient:
 
 @lru_cache(maxsize=8)  # a worker serves many batches
 def _consumer(options: KafkaOptions) -> Consumer:
-    """Reads partitions that it is told; it is no member of a group and commits nothing."""
+    """Make a consumer that reads what it is told, belongs to no group and commits nothing."""
     ours = {
         "group.id": "slackwater",
         "enable.auto.commit": False,
@@ -217,6 +227,72 @@ def _consumer(options: KafkaOptions) -> Consumer:
 
 
 def _settings(options: KafkaOptions) -> dict[str, Any]:
-    """What all clients need; the library's own messages are left to errors, which say the same."""
+    """Return what all clients need; the library's own messages say what errors say as well."""
     own = {name: reveal(text) for name, text in options.client_settings().items()}
     return {"bootstrap.servers": options.servers, "log_level": 2} | own
+
+
+class KafkaRows:
+    """Messages of one partition of a topic."""
+
+    def __init__(
+        self, name: str, messages: Sequence[Message], options: KafkaOptions, schema: pa.Schema
+    ) -> None:
+        self._name = name
+        self._messages = messages
+        self._options = options
+        self._schema = schema
+
+    @cached_property
+    def numbers(self) -> Ints:
+        return np.array([message.offset() for message in self._messages], np.int64)
+
+    @property
+    def arrival_us(self) -> Ints | None:
+        """Return the broker's time, or the producer's: a reader knows when rows can have come."""
+        times = [message.timestamp() for message in self._messages]
+        if any(kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times):
+            return None
+        return np.array([milliseconds for _, milliseconds in times], np.int64) * 1000
+
+    def column(self, name: str) -> pa.Array:
+        return self._all.column(name)
+
+    def batch(self, kept: NDArray[np.intp] | None) -> pa.RecordBatch:
+        return self._all if kept is None else self._all.take(pa.array(kept))
+
+    @cached_property
+    def _all(self) -> pa.RecordBatch:
+        """Parse all messages: JSON has to be parsed before a row's event time is known."""
+        values = [message.value() for message in self._messages]
+        extra = {name: self._extra(name) for name in self._options.columns}
+        if self._options.value == "json":
+            own = pa.schema([field for field in self._schema if field.name not in extra])
+            columns = JsonColumns(own, self._options.timestamps, self._options.malformed)
+            parsed = columns.parse(values, self._name)
+            found = {name: parsed.column(name).combine_chunks() for name in own.names}
+        else:
+            found = {"value": self._value(values)}
+        found |= {name: pa.array(*column) for name, column in extra.items()}
+        arrays = [found[field.name].cast(field.type) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _value(self, values: list[bytes | None]) -> pa.Array:
+        kind = pa.binary() if self._options.value == "bytes" else pa.string()
+        options = self._options
+        raw = pa.array(values, pa.binary())
+        return text_column(self._name, raw, kind, options.timestamps, options.malformed)
+
+    def _extra(self, name: str) -> tuple[list[object], pa.DataType]:
+        """Return a column of the message itself, and its type."""
+        messages = self._messages
+        if name == "timestamp":
+            times = [message.timestamp()[1] for message in messages]
+            return [t if t >= 0 else None for t in times], pa.timestamp("ms", "UTC")
+        if name == "key":
+            return [message.key() for message in messages], pa.binary()
+        if name == "topic":
+            return [message.topic() for message in messages], pa.string()
+        if name == "partition":
+            return [message.partition() for message in messages], pa.int32()
+        return [message.offset() for message in messages], pa.int64()

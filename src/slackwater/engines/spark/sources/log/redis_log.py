@@ -5,13 +5,15 @@ that position. So the difference of two ordinals is the number of entries betwee
 that are removed before they are read show as a difference to what Redis counts later.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import redis
+from numpy.typing import NDArray
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
@@ -24,15 +26,22 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.engines.spark.sources.log.errors import ServerAway, data_gone
-from slackwater.engines.spark.sources.log.log import Position, Rows, Stream
-from slackwater.engines.spark.sources.log.outage import Outage
-from slackwater.engines.spark.sources.log.redis_options import RedisOptions
-from slackwater.engines.spark.sources.log.redis_rows import Entry, RedisRows
-from slackwater.engines.spark.sources.log.secrets import reveal
+from slackwater.engines.spark.sources.base import Ints
+from slackwater.engines.spark.sources.log.columns import text_column
+from slackwater.engines.spark.sources.log.log import (
+    LogRows,
+    Outage,
+    Position,
+    ServerAway,
+    Stream,
+    data_gone,
+)
+from slackwater.engines.spark.sources.options import reveal
+from slackwater.engines.spark.sources.redis import ARRIVAL, RedisOptions
 
 _ANSWER_S = 5.0  # after this a server that does not answer counts as away
 _ENTRIES_AT_ONCE = 5_000
+_SEQUENCE_BITS = 20  # of a row's number; Redis numbers the entries of one millisecond from 0
 
 # The id some entries further on, without sending the entries over the network.
 _ADVANCE = """
@@ -42,6 +51,8 @@ return {#found, found[#found][1]}
 """
 
 T = TypeVar("T")
+Entry = tuple[bytes, Sequence[bytes]]  # its id; its fields and their values in turn
+FieldValues = Callable[[bytes], list[bytes | None]]  # of one field, an entry each
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,7 @@ class RedisLog:
         return {name: _stream(name, answer) for name, answer in answers}
 
     def _ask(self) -> list[Any]:
-        """What Redis says about each stream; that there is none is an answer too."""
+        """Ask Redis about each stream; that there is none is an answer too."""
         pipeline = self._client.pipeline(transaction=False)
         for name in self._options.streams:
             pipeline.xinfo_stream(name)
@@ -126,7 +137,7 @@ class RedisLog:
             raise data_gone(name, f"{left} rows")
         return [last_read, ordinal + rows]
 
-    def read(self, name: str, first: Position, last: Position) -> Iterator[Rows]:
+    def read(self, name: str, first: Position, last: Position) -> Iterator[LogRows]:
         outage = Outage(self._options.server, self._options.retry_s)
         last_read, until = first[0], last[0]
         expected = last[1] - first[1]
@@ -149,7 +160,7 @@ class RedisLog:
 
 
 def id_of(text: str) -> tuple[int, int]:
-    """An id in the order of ids.
+    """Return an id in the order of ids.
 
     >>> id_of("5-10") > id_of("5-9")
     True
@@ -192,7 +203,7 @@ def _speak(action: Callable[[], T]) -> T:
 
 @lru_cache(maxsize=8)  # a worker serves many batches
 def _client(url: str, password: str | None) -> redis.Redis:
-    """A connection that tries once and does not parse entries into dictionaries."""
+    """Make a connection that tries once and does not parse entries into dictionaries."""
     client = redis.Redis.from_url(
         url,
         password=None if password is None else reveal(password),
@@ -202,3 +213,77 @@ def _client(url: str, password: str | None) -> redis.Redis:
     )
     client.set_response_callback("XRANGE", lambda answer, **_: answer)
     return client
+
+
+class RedisRows:
+    """Entries of one stream."""
+
+    def __init__(
+        self, name: str, entries: list[Entry], options: RedisOptions, schema: pa.Schema
+    ) -> None:
+        self._name = name
+        self._entries = entries
+        self._options = options
+        self._schema = schema
+        self._ids = _ids(entries)
+
+    @property
+    def numbers(self) -> Ints:
+        return (self._ids[:, 0] << _SEQUENCE_BITS) + self._ids[:, 1]
+
+    @property
+    def arrival_us(self) -> Ints:
+        return self._ids[:, 0] * 1000
+
+    def column(self, name: str) -> pa.Array:
+        return self._column(self._schema.field(name), _values(self._entries), self.arrival_us)
+
+    def batch(self, kept: NDArray[np.intp] | None) -> pa.RecordBatch:
+        entries, arrival_us = self._entries, self.arrival_us
+        if kept is not None:
+            entries, arrival_us = [entries[place] for place in kept.tolist()], arrival_us[kept]
+        values = _values(entries)
+        columns = [self._column(field, values, arrival_us) for field in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _column(self, field: pa.Field, values: FieldValues, arrival_us: Ints) -> pa.Array:
+        if field.name == ARRIVAL and self._options.arrival:
+            return pa.array(arrival_us).cast(field.type)
+        texts = pa.array(values(field.name.encode()), pa.binary())
+        where = f"{self._name}, field {field.name}"
+        return text_column(
+            where, texts, field.type, self._options.timestamps, self._options.malformed
+        )
+
+
+def _ids(entries: list[Entry]) -> Ints:
+    """Return milliseconds and sequence numbers, one row an entry."""
+    parts = b"-".join([entry[0] for entry in entries]).split(b"-")
+    # Users may give ids of their own, up to the largest unsigned number.
+    return np.array(parts, np.bytes_).astype(np.uint64).astype(np.int64).reshape(-1, 2)
+
+
+def _values(entries: list[Entry]) -> FieldValues:
+    """Return a function of a field that gives its values.
+
+    Most often all entries have the same fields.
+
+    >>> entries = [(b"1-0", [b"a", b"x"]), (b"2-0", [b"a", b"y", b"b", b"z"])]
+    >>> _values(entries)(b"b")
+    [None, b'z']
+    >>> _values(entries[:1])(b"a")
+    [b'x']
+    """
+    names = entries[0][1][::2] if entries else []
+    if all(entry[1][::2] == names for entry in entries):
+        places = {field: 2 * number + 1 for number, field in enumerate(names)}
+
+        def same(field: bytes) -> list[bytes | None]:
+            place = places.get(field)
+            if place is None:
+                return [None] * len(entries)
+            return [entry[1][place] for entry in entries]
+
+        return same
+    lookups = [dict(zip(entry[1][::2], entry[1][1::2], strict=True)) for entry in entries]
+    return lambda field: [lookup.get(field) for lookup in lookups]
