@@ -21,9 +21,10 @@ from slackwater.engines.spark.sources.log import log as log_module
 from slackwater.engines.spark.sources.log import reader as reader_module
 from slackwater.engines.spark.sources.log.log import DataGone
 from slackwater.engines.spark.sources.row_limits import RowLimits
-from slackwater.engines.spark.sources.sampled_rows import PULSES, SAMPLE
+from slackwater.engines.spark.sources.sampled_rows import PULSES
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.plan import CellPlan, Plan
+from tests.engines.spark.reading import with_sample
 from tests.engines.spark.sources.log.memory_log import (
     SCHEMA,
     MemoryLog,
@@ -211,21 +212,6 @@ SECOND = 1_000_000
 GRID = Grid(2 * SECOND, 2 * SECOND)
 
 
-def sampled_schema() -> StructType:
-    """Without a Spark that could parse DDL."""
-    number = {"type": "array", "elementType": "double", "containsNull": True}
-    kinds = {"rate": "double", "delay": "double", "weights": number, "doubts": number}
-    kinds["usual"] = number
-    sample = {
-        "type": "struct",
-        "fields": [
-            {"name": name, "type": kind, "nullable": True, "metadata": {}}
-            for name, kind in kinds.items()
-        ],
-    }
-    return StructType(list(SCHEMA.fields)).add(SAMPLE, StructType.fromJson(sample))
-
-
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
     return tmp_path / "told.json"
@@ -233,7 +219,7 @@ def plan(tmp_path: Path) -> Path:
 
 def sampled_reader(log: MemoryLog, plan: Path, **options: Any) -> MemoryReader:
     return reader_of(
-        log, sampled_schema(), sampled=True, directives=str(plan), event_time="at", **options
+        log, with_sample(SCHEMA), sampled=True, directives=str(plan), event_time="at", **options
     )
 
 
