@@ -16,7 +16,6 @@ from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import batch_end_s, ran_a_batch
 from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.sources.feed import load_feed
-from slackwater.engines.spark.sources.sampled_rows import new_plan_path
 from slackwater.sampling.ledger import Ledger
 from slackwater.statistics.intervals import summary
 from slackwater_bench.aion.trial import DRAIN_LIMIT_S, START_LIMIT_S, AionTrial
@@ -59,7 +58,7 @@ class _Measurement(FleetMeasurement[ApproximateWorkload]):
 
     def _start(self, name: str, workload: ApproximateWorkload) -> None:
         trial, windows = self.trial, workload.windows
-        feed = load_feed(self.spark, workload.feed_options(plan=new_plan_path()))
+        feed = load_feed(self.spark, workload.feed_options(sampled=True))
         results = self.fleet.approximate(
             workload.sampled_rows(feed),
             time=workload.time_column,
