@@ -52,7 +52,7 @@ class Finishing:
         return tuple(dict.fromkeys(c for a in self.aggregates for c in a.columns))
 
     def sums(self, weight: Column, doubt: Column, sample: Column) -> list[Column]:
-        """What Spark adds up for each group."""
+        """Return what Spark adds up for each group."""
         found = [
             F.sum(1 / sample["rate"]).alias("arrived"),
             F.max(sample["usual"][0]).alias("least"),
@@ -77,7 +77,7 @@ class Finishing:
         return found
 
     def result(self, sums: DataFrame) -> DataFrame:
-        """The result, and what the planner needs besides."""
+        """Return the result, and what the planner needs besides."""
         finished = arrow_udf(self._finish_all, self._schema())  # type: ignore[call-overload]
         # One task: whether a window is unusual shows in all of its groups only.
         rows = sums.coalesce(1).select(*self.keys, finished(F.struct("*")).alias("found"))
@@ -108,7 +108,7 @@ class Finishing:
         return StructType(fields)
 
     def finish(self, batch: pa.RecordBatch) -> pa.StructArray:
-        """The results of some groups, given their sums."""
+        """Compute the results of some groups, given their sums."""
         everything = _read_weights(batch, "all")
         columns: dict[str, pa.Array | Floats] = {}
         bounded, room = np.ones(batch.num_rows, dtype=bool), np.full(batch.num_rows, np.inf)
@@ -136,7 +136,7 @@ class Finishing:
         return pa.StructArray.from_arrays(arrays, names=list(columns))
 
     def _clusters(self, aggregate: Aggregate, batch: pa.RecordBatch) -> tuple[pa.Array, Floats]:
-        """Centres, all coordinates in a row, and the room that each group has."""
+        """Return centres, all coordinates in a row, and the room that each group has."""
         assert aggregate.number is not None
         number = int(aggregate.number)
         samples = _collected(batch, aggregate.name)
@@ -164,7 +164,7 @@ class Finishing:
 
 
 def _usual(batch: pa.RecordBatch, rows: Floats) -> NDArray[np.bool_]:
-    """Whether each group's window has as many rows in all as windows usually have."""
+    """Tell whether each group's window has as many rows in all as windows usually have."""
     ends = batch.column("window").field("end").cast("int64").to_numpy()
     _, window = np.unique(ends, return_inverse=True)
     total = np.bincount(window, weights=rows)[window]
@@ -204,7 +204,7 @@ def _floats(batch: pa.RecordBatch, name: str) -> Floats:
 
 
 def _collected(batch: pa.RecordBatch, name: str) -> list[tuple[Floats, Floats]]:
-    """Of each group the values, one row of the sample a row, and the weights."""
+    """Return the values of each group, one row of the sample a row, and the weights."""
     column = batch.column(name)
     found = []
     for row in range(len(column)):

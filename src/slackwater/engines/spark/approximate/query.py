@@ -46,7 +46,7 @@ def approximate(
     arrival: str | None = None,
     can_hold: bool = True,
 ) -> Approximation:
-    """See :meth:`slackwater.spark.Fleet.approximate`."""
+    """Build an approximate query; see :meth:`slackwater.spark.Fleet.approximate`."""
     wanted = tuple(Aggregate.parse(name, text) for name, text in aggregates.items())
     _check(df, time, by, wanted, arrival)
     grid = Grid(

@@ -137,7 +137,7 @@ def gate(
     limited: Sequence[Path],
     max_wait_s: float,
 ) -> DataFrame:
-    """``df`` behind a source gate."""
+    """Return ``df`` behind a source gate."""
     use_this_interpreter(spark)
     spark.dataSource.register(GateSource)
     source = (

@@ -136,7 +136,7 @@ class QualityLoop:
         self._thread: threading.Thread | None = None
 
     def add(self, quality: Quality) -> None:
-        """From now on this query is shed where there is too much."""
+        """Shed this query from now on where there is too much."""
         with self._lock:
             self._queries[quality.name] = quality
             if self._thread is None:
@@ -153,14 +153,14 @@ class QualityLoop:
             return list(self._queries.values())
 
     def take(self, name: str, progress: dict[str, Any]) -> None:
-        """One progress event of any query."""
+        """Learn from one progress event of any query."""
         quality = self._queries.get(name)
         if quality is not None:
             with self._lock:
                 quality.meter.take(progress, quality.shedders.count(progress))
 
     def remove(self, name: str) -> None:
-        """The query has gone, or is nobody's to shed any more."""
+        """Forget a query that has gone, or is nobody's to shed any more."""
         with self._lock:
             found = self._queries.pop(name, None)
         self._controller.forget(name)
@@ -168,33 +168,33 @@ class QualityLoop:
             found.shedders.close()
 
     def resumed(self, name: str) -> None:
-        """Somebody has started a query by hand that was stopped, for whatever reason."""
+        """Note that somebody has started by hand a query that was stopped, for whatever reason."""
         found = self._queries.get(name)
         if found is not None:
             found.paused = False
             self._controller.forget(name)
 
     def order(self, name: str, accuracy: float, least: float) -> None:
-        """A supervisor says how much a query is to keep; it must say so again and again."""
+        """Follow a supervisor on how much a query is to keep; it must say so again and again."""
         found = self._queries.get(name)
         if found is not None:
             accuracy, least = (min(max(part, 0.0), 1.0) for part in (accuracy, least))
             found.ordered = Order(accuracy, least, time.time())
 
     def rate(self, name: str) -> float | None:
-        """Rows per second that arrive for a query, as far as is known."""
+        """Return the rows per second that arrive for a query, as far as is known."""
         found = self._queries.get(name)
         return None if found is None else found.meter.rate
 
     def lag_s(self, name: str) -> float | None:
-        """Seconds of input that waited when its last micro-batch ended."""
+        """Return the seconds of input that waited when its last micro-batch ended."""
         found = self._queries.get(name)
         rate = None if found is None else found.meter.rate
         return None if found is None or not rate else max(0.0, found.meter.backlog) / rate
 
     def cost(self, name: str) -> dict[str, float] | None:
-        """What a query costs: cores at accuracy 0, more at 1, at most; its accuracy now; and of how
-        many micro-batches that is known."""
+        """Return what a query costs: cores at accuracy 0, more at 1, at most; its accuracy now; and
+        of how many micro-batches that is known."""
         found = self._queries.get(name)
         needs = found.meter.needs if found is not None else None
         if found is None or needs is None:
@@ -210,7 +210,7 @@ class QualityLoop:
         }
 
     def close(self) -> None:
-        """Nothing is shed any more."""
+        """Shed nothing any more."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
@@ -253,7 +253,7 @@ class QualityLoop:
         self._enforce([quality for quality, _ in queries], self.decision)
 
     def _measure(self, queries: list[Quality]) -> None:
-        """CPU of this application by second of micro-batches, and of everybody else."""
+        """Measure CPU of this application by second of micro-batches, and of everybody else."""
         seconds, own, others = self._machine.look()
         busy_s = 0.0
         for quality in queries:
@@ -274,7 +274,7 @@ class QualityLoop:
             self._most_per_batch = max(1.0, self._cores_per_batch, 0.99 * self._most_per_batch)
 
     def _taken(self, others: float) -> float:
-        """What others use of our cores: as long as the machine has more, they use those first."""
+        """Return what others use of our cores; they use first those that are not ours."""
         if self._cores is None or not self.settings.counts_others:
             return 0.0
         return max(0.0, others - max(0.0, self._machine.cores - self._cores))
@@ -331,14 +331,14 @@ class QualityLoop:
         self._on_resume(name)
 
     def _resume_all(self) -> None:
-        """Nobody is stopped for want of CPU while nobody looks after it."""
+        """Resume who was stopped for want of CPU while nobody looks after it."""
         for quality in self.all():
             if quality.paused:
                 self._controller.forget(quality.name)
                 self._resume(quality.name)
 
     def _pace(self, queries: list[Quality], decision: Decision) -> None:
-        """Where CPU is scarce, fewer batches: what they cost besides their rows is saved first."""
+        """Let batches be fewer where CPU is scarce: it saves what they cost besides their rows."""
         scarce = bool(decision.left[0] < SCARCE * (self._cores or 0.0) or decision.short)
         scarce = scarce or bool((decision.desired < 1.0).any())
         for quality in queries:

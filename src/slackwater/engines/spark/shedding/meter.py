@@ -54,7 +54,7 @@ class QualityMeter:
         self._counted: deque[tuple[float, Counted]] = deque()
 
     def take(self, progress: dict[str, Any], counted: Counted | None) -> None:
-        """One progress event, and what its shedders let through."""
+        """Learn from one progress event, and what its shedders let through."""
         if not ran_a_batch(progress):
             return
         start_s, duration_s = working_time(progress)
@@ -94,7 +94,7 @@ class QualityMeter:
         return self._backlog
 
     def rows_in(self, seconds: float) -> int | None:
-        """Rows that a micro-batch of this length has; None while that is not known."""
+        """Return the rows that a micro-batch of this length has; None while that is not known."""
         rows = self._cost.rows_in(seconds)
         return None if rows is None else max(LEAST_ROWS, rows)
 

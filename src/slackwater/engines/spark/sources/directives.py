@@ -110,7 +110,7 @@ class DirectivesFile:
         return read_directives(self.path)
 
     def update(self, **parts: Any) -> None:
-        """Change some parts and leave the others; they hold from the next micro-batch on."""
+        """Set some parts and leave the others; they hold from the next micro-batch on."""
         with self._locked():
             told = msgspec.structs.replace(self.read(), **parts)
             if told == NOTHING:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 def now_us() -> int:
-    """Microseconds since the epoch."""
+    """Return microseconds since the epoch."""
     return time.time_ns() // 1000
 
 
@@ -25,7 +25,7 @@ def end_quietly() -> None:
 
 @lru_cache(maxsize=1)  # once in a process
 def spare_collections() -> None:
-    """Exempt what is loaded by now from garbage collection.
+    """Keep garbage collection from what is loaded by now.
 
     Spark's Python worker runs a full collection after every task. Walking through all loaded
     modules takes 15 ms, several times as long as reading a micro-batch.

@@ -68,7 +68,8 @@ class KafkaPartition:
     latest: int
 
     def missing_after(self, position: Position) -> int | None:
-        """
+        """Count rows that are gone.
+
         >>> partition = KafkaPartition(earliest=4, latest=9)
         >>> [partition.missing_after(position) for position in (1, 4, 9, 10)]
         [3, 0, 0, None]

@@ -76,10 +76,10 @@ class Stream(Protocol):
         """After the last row."""
 
     def missing_after(self, position: Position) -> int | None:
-        """How many rows after ``position`` are no longer there; None: unknown, but some."""
+        """Count rows after ``position`` that are no longer there; None: unknown, but some."""
 
     def resume(self, position: Position) -> Position:
-        """Where to go on from ``position`` when rows after it are missing."""
+        """Return where to go on from ``position`` when rows after it are missing."""
 
 
 class Log(Protocol):
@@ -92,7 +92,7 @@ class Log(Protocol):
         """Count the rows before a position, so that differences count rows."""
 
     def arrived_us(self, position: Position) -> int | None:
-        """When the row before a position arrived; None: the position does not tell."""
+        """Return when the row before a position arrived; None: the position does not tell."""
 
     def advance(self, name: str, position: Position, rows: int) -> Position:
         """Return the position ``rows`` rows further on, all of which are there."""

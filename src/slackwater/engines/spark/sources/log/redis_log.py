@@ -73,7 +73,8 @@ class RedisStream:
         return [self.last_id, self.added]
 
     def missing_after(self, position: Position) -> int | None:
-        """
+        """Count rows that are gone.
+
         >>> stream = RedisStream(added=10, length=4, first_id="7-0", last_id="10-0")
         >>> [stream.missing_after([f"{n}-0", n]) for n in (2, 6, 8)]
         [4, 0, 0]
