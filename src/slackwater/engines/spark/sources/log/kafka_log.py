@@ -223,6 +223,7 @@ def _consumer(options: KafkaOptions) -> Consumer:
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
         "queued.min.messages": _MESSAGES_AT_ONCE,
+        "fetch.wait.max.ms": 20,  # a fetch under way at the end of one read delays the next
     }
     return Consumer(ours | _settings(options))
 
