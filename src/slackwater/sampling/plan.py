@@ -48,26 +48,3 @@ class Plan:
         if self.until_s is None or now_s < self.until_s:
             return self
         return replace(self, cell=CellPlan(wait_us=self.safe_wait_us, usual=self.cell.usual))
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "grid": self.grid.numbers(),
-            "cell": self.cell.numbers(),
-            "safe_wait": self.safe_wait_us,
-            "until": self.until_s,
-        }
-
-    @classmethod
-    def of_json(cls, found: dict[str, Any]) -> "Plan":
-        """Read one from JSON.
-
-        >>> plan = Plan(Grid(3_000_000, 3_000_000), CellPlan(5, (0.3, 0.2), (0.6,)), 10)
-        >>> Plan.of_json(plan.to_json()) == plan
-        True
-        """
-        return cls(
-            Grid(*found["grid"]),
-            CellPlan.of_numbers(found["cell"]),
-            int(found["safe_wait"]),
-            found["until"],
-        )

@@ -39,12 +39,6 @@ from tests.engines.spark.sources.test_feed import OPTIONS, SCHEMA, YSB, clock
 from tests.waiting import eventually
 
 ALL = ReadAllAvailable()
-BROKEN = [
-    "",
-    "[]",
-    '{"shed": {"plan": {"accuracy": 0.5}}}',
-    '{"shed": {"plan": {"accuracy": 2}, "until": 9e9}}',
-]
 __all__ = ["clock"]
 
 
@@ -73,16 +67,6 @@ def test_a_feed_keeps_the_part_it_was_told_to_and_the_offset_says_so(tmp_path: P
     rows, end = rows_of(shed_feed(path))
     assert end["k"] == [1.0, 0.3]
     assert len(rows) / end["n"] == pytest.approx(0.3, abs=0.03)
-
-
-@pytest.mark.usefixtures("clock")
-def test_a_replay_sheds_the_same_rows_whatever_the_file_says_by_then(tmp_path: Path) -> None:
-    path = tmp_path / "told.json"
-    DirectivesFile(path).shed(ShedPlan(0.5))
-    first, end = rows_of(shed_feed(path))
-    path.unlink()
-    again = shed_feed(path)
-    assert read(again, again.initialOffset(), end) == first
 
 
 @pytest.mark.usefixtures("clock")
@@ -140,13 +124,6 @@ def test_rates_that_nobody_renews_shed_nothing(tmp_path: Path) -> None:
     path = tmp_path / "told.json"
     DirectivesFile(path).shed(ShedPlan(0.5), lasts_s=-1)
     assert read_directives(path).at(time.time()).shedding == NO_SHEDDING
-
-
-@pytest.mark.parametrize("text", BROKEN)
-def test_a_broken_file_sheds_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / "told.json").write_text(text)
-    told = read_directives(tmp_path / "told.json")
-    assert told.at(time.time()).shedding == NO_SHEDDING
 
 
 @given(rate=st.floats(0.05, 0.95), by_key=st.booleans())

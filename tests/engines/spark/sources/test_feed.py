@@ -20,10 +20,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources import feed as feed_module
-from slackwater.engines.spark.sources.directives import read_directives
 from slackwater.engines.spark.sources.feed import FeedReader, FeedSource, feed
 from slackwater.engines.spark.sources.feed_options import FeedOptions
-from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.traffic import Traffic
 from tests.engines.spark.reading import read
 
@@ -123,48 +121,6 @@ def test_checkpoint_of_other_traffic_is_refused(clock: SimpleNamespace):
     other = FeedReader(replace(OPTIONS, traffic=replace(TRAFFIC, rate="900")), SCHEMA)
     with pytest.raises(UsageError, match="other traffic"):
         other.latestOffset(end, ReadAllAvailable())
-
-
-def test_knob_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Path):
-    knob = tmp_path / "knob.json"
-    reader = FeedReader(replace(OPTIONS, knob=str(knob), rows_per_batch=2000), SCHEMA)
-    limit = reader.getDefaultReadLimit()
-    start = reader.initialOffset()
-    assert 1990 <= reader.latestOffset(start, limit)["n"] <= 2000
-    knob.write_text('{"rows": 300}')
-    assert 290 <= reader.latestOffset(start, limit)["n"] <= 300
-    knob.write_text('{"rows": null}')
-    assert reader.latestOffset(start, limit)["n"] > 1990
-
-
-def test_a_limit_of_zero_reads_nothing_but_not_for_long(clock: SimpleNamespace, tmp_path: Path):
-    limits, path = RowLimits(), tmp_path / "told.json"
-    limits.link("q", [path])
-    reader = FeedReader(replace(OPTIONS, directives=str(path)), SCHEMA)
-    start = reader.initialOffset()
-    limits.set_rows("q", 0)
-    assert reader.latestOffset(start, ReadAllAvailable()) == start
-    path.write_text(json.dumps({"rows": 0, "until": time.time() - 0.1}))
-    assert reader.latestOffset(start, ReadAllAvailable())["n"] > 1990
-    limits.set_rows("q", 0)  # again, though it was set before: the end is a new one
-    assert limit_in(path) == 0
-    limits.set_rows("q", None)
-    assert limit_in(path) is None
-
-
-def limit_in(path: Path) -> int | None:
-    return read_directives(path).at(time.time()).rows
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "7", "null", "{}", '{"rows": "5"}', '{"rows": -1}', '{"rows": 0}',
-                '{"rows": true}', '{"rows": 1.5}', '{"rows": null}', "\xff"],
-)  # fmt: skip
-def test_broken_knob_limits_nothing(tmp_path: Path, content: str):
-    knob = tmp_path / "knob.json"
-    assert limit_in(knob) is None
-    knob.write_text(content, encoding="latin-1")
-    assert limit_in(knob) is None
 
 
 def test_options_survive_the_way_through_spark(tmp_path: Path):

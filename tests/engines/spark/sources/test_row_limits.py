@@ -1,5 +1,6 @@
 """Row limits find the sources of a query by themselves, and are shared among streams."""
 
+import json
 import time
 from pathlib import Path
 
@@ -66,6 +67,19 @@ def test_a_limit_that_was_granted_before_its_files_were_known_holds(tmp_path: Pa
     assert limit_in(file) == 5
     limits.link("a", [file])  # started again
     assert limit_in(file) == 5
+
+
+def test_nothing_is_read_for_once_but_each_time_anew(tmp_path: Path) -> None:
+    limits, file = RowLimits(), tmp_path / "told.json"
+    limits.link("a", [file])
+    limits.set_rows("a", 0)
+    assert limit_in(file) == 0
+    file.write_text(json.dumps({"rows": 0, "until": time.time() - 0.1}))
+    assert limit_in(file) is None
+    limits.set_rows("a", 0)  # as before, but its end is a new one
+    assert limit_in(file) == 0
+    limits.set_rows("a", None)
+    assert not file.exists()
 
 
 def test_without_a_place_for_files_there_are_no_limits(

@@ -20,7 +20,6 @@ from slackwater.engines.spark.sources.directives import DirectivesFile
 from slackwater.engines.spark.sources.log import log as log_module
 from slackwater.engines.spark.sources.log import reader as reader_module
 from slackwater.engines.spark.sources.log.log import DataGone
-from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.engines.spark.sources.sampled_rows import PULSES
 from slackwater.sampling.grid import Grid
 from slackwater.sampling.plan import CellPlan, Plan
@@ -100,20 +99,6 @@ def test_the_backlog_is_what_a_limit_left(clock: SimpleNamespace) -> None:
     latest = reader.reportLatestOffset()
     assert latest is not None
     assert latest["n"] - end["n"] == 32
-
-
-def test_a_grant_limits_the_next_batch_at_once(clock: SimpleNamespace, tmp_path: Path) -> None:
-    limits, path = RowLimits(), tmp_path / "told.json"
-    limits.link("q", [path])
-    reader = reader_of(MemoryLog({"a": numbered(100)}), directives=str(path), rows_per_batch=60)
-    start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
-    assert reader.latestOffset(start, limit)["n"] == 60
-    limits.set_rows("q", 7)
-    assert reader.latestOffset(start, limit)["n"] == 7
-    limits.set_rows("q", 0)
-    assert reader.latestOffset(start, limit) is start
-    reader.prepareForTriggerAvailableNow()  # which would take a zero for the end
-    assert reader.latestOffset(start, limit)["n"] > 0
 
 
 def test_latest_begins_after_what_is_there(clock: SimpleNamespace) -> None:
