@@ -73,7 +73,8 @@ def test_a_rate_is_known_while_a_micro_batch_runs(spark: SparkSession) -> None:
             assert of(fleet, "knn").batches == 0
         finally:
             go_on.set()
-    assert not any(file.exists() for file in files), "nothing is left behind"
+    left = [path for file in files for path in (file.path, file.reply_path) if path.exists()]
+    assert not left, "nothing is left behind"
 
 
 def test_what_cannot_be_shed_is_refused(spark: SparkSession) -> None:
