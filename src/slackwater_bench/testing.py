@@ -12,7 +12,6 @@ import numpy as np
 
 from slackwater.core.clock import RealClock
 from slackwater.engines.spark.sources.feed_options import load_generator
-
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.base import Workload, collect_windows, differences
 
