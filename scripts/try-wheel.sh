@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the wheel, installs it into an empty virtual environment and runs a fleet with it.
+# Builds the wheel, installs it into an empty virtual environment and runs a fleet with it;
+# WHEEL_PYTHON=python3.12 tries another Python than that of the virtual environment here.
 set -eu
 : "${VENV:=.venv}"
 python="$PWD/$VENV/bin/python" source="$PWD"
@@ -7,7 +8,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps -w "$folder" "$source"
-"$python" -m venv "$folder/venv"
+"${WHEEL_PYTHON:-$python}" -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     -c "$source/constraints.txt" "$folder"/slackwater-*.whl
 

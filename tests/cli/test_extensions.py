@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from slackwater.ipc.unix_socket import listen
 
 CODE = """
 import atexit, json, sys
@@ -43,6 +46,29 @@ def test_off_loads_little(tmp_path: Path, command: str) -> None:
     found = loaded(tmp_path, command)
     assert 10 < len(ours(found)) < 40
     assert not {"numpy", "scipy", "pyspark", "pyarrow", "matplotlib"} & found
+
+
+def test_off_loads_little_where_a_fleet_answers(tmp_path: Path) -> None:
+    """Also where it looks into the fleet file for the fleet's name."""
+    (tmp_path / "fleet.toml").write_text("name = 'ads'\n[queries.q]\nquery = 'pipeline:rate'\n")
+    runtime = tmp_path / "slackwater"
+    runtime.mkdir(mode=0o700)
+    asked: list[bytes] = []
+
+    def answer() -> None:
+        connection, _ = server.accept()
+        with connection:
+            asked.append(connection.recv(1 << 16))
+            connection.sendall(b'{"op":"answer","value":{"open":true}}\n')
+
+    with listen(runtime / "ads.sock") as server:
+        server.settimeout(100)
+        thread = threading.Thread(target=answer)
+        thread.start()
+        found = loaded(tmp_path, "off")
+        thread.join()
+    assert json.loads(asked[0])["action"] == "off"
+    assert len(ours(found)) < 40
 
 
 def test_help_lists_other_packages_commands_without_loading_them(tmp_path: Path) -> None:
