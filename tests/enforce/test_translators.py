@@ -11,7 +11,14 @@ from slackwater.core.entities import Operator, Scale, Thread
 from slackwater.core.errors import UsageError
 from slackwater.enforce import Ranked
 from slackwater.enforce.normalise import NICE_RATIO, SPAN, nice_by_ratio, normalise
-from slackwater.enforce.settings import GroupQuota, GroupShare, Member, Nice, Scheduling, Setting
+from slackwater.enforce.settings import (
+    GroupMember,
+    GroupQuota,
+    GroupShare,
+    Nice,
+    Scheduling,
+    Setting,
+)
 
 NAMES = enforce.names()
 SCALES: list[Scale] = ["linear", "log", "ratio"]
@@ -29,7 +36,7 @@ def ranked(values: list[float]) -> list[Ranked]:
 
 def worth(settings: list[Setting], thread: Thread) -> tuple[float, ...]:
     """How well a thread is served: larger is better, group before thread."""
-    groups = {s.thread: s.group for s in settings if isinstance(s, Member)}
+    groups = {s.thread: s.group for s in settings if isinstance(s, GroupMember)}
     found: list[float] = []
     for setting in settings:
         match setting:
@@ -80,7 +87,7 @@ def test_the_more_important_is_never_served_worse(
 def test_every_thread_of_every_operator_is_spoken_of(name: str) -> None:
     operator = Operator("o", "q", threads=(Thread(1, 2, 3), Thread(1, 4, 5)))
     plan = enforce.load(name).plan([Ranked(operator, 1.0)], "linear")
-    assert {s.thread for s in plan if isinstance(s, Nice | Scheduling | Member)} == {
+    assert {s.thread for s in plan if isinstance(s, Nice | Scheduling | GroupMember)} == {
         *operator.threads
     }
 
@@ -139,7 +146,7 @@ def test_threads_of_the_engine_itself_get_the_best_nice_value_and_nothing_else()
     nice = enforce.load("nice", best=-20).plan([own, steered, low], "linear")
     assert {s.thread.tid: s.value for s in nice if isinstance(s, Nice)} == {7: -20, 8: -20, 9: 19}
     groups = enforce.load("cpu-shares").plan([own, steered, low], "linear")
-    assert {s.thread.tid for s in groups if isinstance(s, Member)} == {8, 9}
+    assert {s.thread.tid for s in groups if isinstance(s, GroupMember)} == {8, 9}
 
 
 def test_queries_of_two_engines_are_kept_apart() -> None:
@@ -148,7 +155,7 @@ def test_queries_of_two_engines_are_kept_apart() -> None:
     plan = enforce.load("cpu-shares", by="query").plan(
         [Ranked(operator, 1.0, "spark"), Ranked(other, 2.0, "flink")], "linear"
     )
-    assert {s.group for s in plan if isinstance(s, Member)} == {"spark@q", "flink@q"}
+    assert {s.group for s in plan if isinstance(s, GroupMember)} == {"spark@q", "flink@q"}
 
 
 @pytest.mark.parametrize(

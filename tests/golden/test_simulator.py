@@ -9,7 +9,7 @@ from slackwater import policies
 from slackwater.core import Controller, Decision, VirtualClock
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.operators import OperatorEngine
-from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
+from slackwater.engines.simulator.pipeline import PipelineOperator, PipelineQuery
 from tests.golden.comparing import compare_lines
 from tests.simulated import START_S, query
 
@@ -17,10 +17,10 @@ LINES = 120
 SECONDS = 30.0
 
 CHAIN = (
-    Operator("read", 10e-6),
-    Operator("filter", 3e-6, selectivity=1 / 3),
-    Operator("join", 18e-6),
-    Operator("window", 30e-6),
+    PipelineOperator("read", 10e-6),
+    PipelineOperator("filter", 3e-6, selectivity=1 / 3),
+    PipelineOperator("join", 18e-6),
+    PipelineOperator("window", 30e-6),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from hypothesis import strategies as st
 
-from slackwater.quality import Cluster, Decision, Graph, Layout, Load, Task
+from slackwater.quality import Cluster, Graph, Layout, Load, QualityDecision, Task
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Plant:
                 through[consumer] = min(through[consumer], through[producer])
         return through
 
-    def obey(self, decision: Decision) -> None:
+    def obey(self, decision: QualityDecision) -> None:
         """Shedders, moves and stops take effect."""
         self.kept = decision.keep.tasks
         queries = self.running[self.graph.queries]

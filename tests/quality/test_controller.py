@@ -7,18 +7,20 @@ from hypothesis import strategies as st
 
 from slackwater.core.errors import UsageError
 from slackwater.quality import Cluster, Graph, Load, QualityController, Task, WarmUps
-from slackwater.quality.controller import Decision
+from slackwater.quality.controller import QualityDecision
 from tests.quality.plant import Plant, make_layout, plants
 
 NEARLY = 1e-3
 
 
-def decide(plant: Plant, controller: QualityController | None = None, now_s: float = 0) -> Decision:
+def decide(
+    plant: Plant, controller: QualityController | None = None, now_s: float = 0
+) -> QualityDecision:
     chosen = controller or QualityController()
     return chosen.cycle(now_s, plant.cluster, plant.layout, plant.load())
 
 
-def settle(plant: Plant, controller: QualityController, cycles: int = 12) -> Decision:
+def settle(plant: Plant, controller: QualityController, cycles: int = 12) -> QualityDecision:
     """Until warm-ups are over."""
     for number in range(cycles):
         decision = decide(plant, controller, 100.0 * number)

@@ -21,9 +21,9 @@ from slackwater.enforce.journal import (
 )
 from slackwater.enforce.origins import Origins, go_home, undo_inherited
 from slackwater.enforce.settings import (
+    GroupMember,
     GroupQuota,
     GroupShare,
-    Member,
     Nice,
     Scheduling,
     Setting,
@@ -102,7 +102,9 @@ class Applier:
         except ProcessLookupError:
             return False  # the thread has ended
         except OSError as error:
-            if isinstance(setting, Nice | Scheduling | Member) and not is_alive(setting.thread):
+            if isinstance(setting, Nice | Scheduling | GroupMember) and not is_alive(
+                setting.thread
+            ):
                 return False
             reason = f"{type(setting).__name__} {error.strerror}"
             if reason not in self._refused:
@@ -125,7 +127,7 @@ class Applier:
                 self._make(group).set_shares(group, shares)
             case GroupQuota(group, cpus):
                 self._make(group).set_quota(group, cpus)
-            case Member(thread, group):
+            case GroupMember(thread, group):
                 groups = self._make(group)
                 self._nest(groups, thread.pid)
                 groups.add(thread, group)
@@ -157,7 +159,7 @@ class Applier:
                 self._undo_if_known(self.journal.entry_of(NiceValue, thread))
             case Scheduling(thread):
                 self._undo_if_known(self.journal.entry_of(Scheduler, thread))
-            case Member(thread) if self.groups is not None and is_alive(thread):
+            case GroupMember(thread) if self.groups is not None and is_alive(thread):
                 with suppress(OSError):
                     self.groups.add(thread, "")  # beside the groups; out of ours with the last
             case GroupShare() | GroupQuota() if self.groups is not None:
@@ -242,7 +244,7 @@ def _schedule(thread: Thread, policy: int, priority: int) -> None:
 
 def _target(setting: Setting) -> Target:
     match setting:
-        case Nice(thread) | Scheduling(thread) | Member(thread):
+        case Nice(thread) | Scheduling(thread) | GroupMember(thread):
             return type(setting).__name__, thread
         case GroupShare(group) | GroupQuota(group):
             return type(setting).__name__, group

@@ -42,14 +42,14 @@ class GroupQuota:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """A thread's place: in this group."""
 
     thread: Thread
     group: str
 
 
-Setting = Nice | Scheduling | GroupShare | GroupQuota | Member
+Setting = Nice | Scheduling | GroupShare | GroupQuota | GroupMember
 
 
 def describe(setting: Setting) -> str:
@@ -67,5 +67,5 @@ def describe(setting: Setting) -> str:
             return f"group {group}: {shares} shares"
         case GroupQuota(group, cpus):
             return f"group {group}: " + ("no limit" if cpus is None else f"at most {cpus:g} CPUs")
-        case Member(thread, group):
+        case GroupMember(thread, group):
             return f"thread {thread.tid} of process {thread.pid}: in group {group}"

@@ -7,8 +7,8 @@ with which rows are kept on their way, and, as a last resort, instances that mov
 """
 
 from slackwater.quality.accuracies import Accuracy
-from slackwater.quality.controller import Decision, NamedMove, QualityController
-from slackwater.quality.cost import Cost, cpu_deficit
+from slackwater.quality.controller import NamedMove, QualityController, QualityDecision
+from slackwater.quality.cost import AccuracyCost, cpu_deficit
 from slackwater.quality.graph import Graph, Task
 from slackwater.quality.load import Cluster, Layout, Load
 from slackwater.quality.placement import place
@@ -17,15 +17,15 @@ from slackwater.quality.warmup import WarmUps
 
 __all__ = [
     "Accuracy",
+    "AccuracyCost",
     "Cluster",
-    "Cost",
-    "Decision",
     "Graph",
     "Keep",
     "Layout",
     "Load",
     "NamedMove",
     "QualityController",
+    "QualityDecision",
     "Task",
     "WarmUps",
     "cpu_deficit",

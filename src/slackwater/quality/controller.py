@@ -13,7 +13,7 @@ import numpy as np
 from slackwater.core.errors import UsageError
 from slackwater.quality.accuracies import Accuracy
 from slackwater.quality.accuracies.throughput import Throughput
-from slackwater.quality.cost import Cost
+from slackwater.quality.cost import AccuracyCost
 from slackwater.quality.graph import Bools, Floats
 from slackwater.quality.load import Cluster, Layout, Load
 from slackwater.quality.relief import ROUNDING, Relief, Reliever
@@ -34,7 +34,7 @@ class NamedMove:
 
 
 @dataclass(frozen=True)
-class Decision:
+class QualityDecision:
     """What a cycle has decided."""
 
     current: Floats  # by task: the accuracy that was measured
@@ -105,7 +105,7 @@ class QualityController:
 
     def cycle(
         self, now_s: float, cluster: Cluster, layout: Layout, load: Load, settled: bool = True
-    ) -> Decision:
+    ) -> QualityDecision:
         """Run one turn: measurements in, decision out.
 
         Parameters
@@ -116,7 +116,7 @@ class QualityController:
         """
         graph = layout.graph
         current = self.accuracy.current(layout, load)
-        cost = self._remembering(layout, load, Cost.of(layout, load, current))
+        cost = self._remembering(layout, load, AccuracyCost.of(layout, load, current))
         available = cluster.available * (1 - self.headroom)
         active = self._active(layout)
         warming = self._warming(now_s, layout, current)
@@ -139,7 +139,7 @@ class QualityController:
         least = np.where(active, graph.min_accuracy, 0.0)
         free = self._free(moved, running, available, active)
         desired, left = share(moved, running, least, np.maximum(free, 0.0), active, active & ~held)
-        return Decision(
+        return QualityDecision(
             current=current,
             desired=desired,
             keep=keep(graph, desired, active),
@@ -198,12 +198,12 @@ class QualityController:
         np.logical_or.at(held, graph.pair_query, touched[graph.pair_task])
         return held
 
-    def _free(self, layout: Layout, cost: Cost, available: Floats, active: Bools) -> Floats:
+    def _free(self, layout: Layout, cost: AccuracyCost, available: Floats, active: Bools) -> Floats:
         """Return by worker what the minimums leave; negative where they do not fit."""
         needs = self._needs(layout, cost, active)
         return available - np.bincount(layout.worker, weights=needs, minlength=len(available))
 
-    def _needs(self, layout: Layout, cost: Cost, active: Bools) -> Floats:
+    def _needs(self, layout: Layout, cost: AccuracyCost, active: Bools) -> Floats:
         """Return by instance the cores for its minimum accuracy (equation 9)."""
         least = layout.graph.over_queries(layout.graph.min_accuracy, active)
         needs = cost.required(least) * self._runs(layout, active)
@@ -214,7 +214,7 @@ class QualityController:
         now_s: float,
         cluster: Cluster,
         layout: Layout,
-        cost: Cost,
+        cost: AccuracyCost,
         available: Floats,
         active: Bools,
         warming: set[Key],
@@ -257,7 +257,7 @@ class QualityController:
 
     # -- queries that do not run ----------------------------------------------------------------
 
-    def _remember(self, layout: Layout, load: Load, cost: Cost, queries: list[int]) -> None:
+    def _remember(self, layout: Layout, load: Load, cost: AccuracyCost, queries: list[int]) -> None:
         graph = layout.graph
         for query in queries:
             tasks = graph.pair_task[graph.pair_query == query]
@@ -265,7 +265,7 @@ class QualityController:
             name = graph.tasks[graph.queries[query]].name
             self._stopped[name] = Remembered(_input_rate(layout, load, query), costs)
 
-    def _remembering(self, layout: Layout, load: Load, cost: Cost) -> Cost:
+    def _remembering(self, layout: Layout, load: Load, cost: AccuracyCost) -> AccuracyCost:
         """Return what tasks that do not run would cost, by what they did and what comes now."""
         graph = layout.graph
         if not self._stopped:
@@ -285,7 +285,7 @@ class QualityController:
         return replace(cost, fixed=fixed, slope=slope)
 
     def _resume(
-        self, now_s: float, layout: Layout, cost: Cost, available: Floats, active: Bools
+        self, now_s: float, layout: Layout, cost: AccuracyCost, available: Floats, active: Bools
     ) -> list[int]:
         """Make stopped queries active for which there is room again, the most important first."""
         graph = layout.graph

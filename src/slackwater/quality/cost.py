@@ -16,7 +16,7 @@ TELLING = 1e-6  # an accuracy below this is rounding, and what it cost says noth
 
 
 @dataclass(frozen=True)
-class Cost:
+class AccuracyCost:
     """The cost of one instance of each task (its instances are alike)."""
 
     fixed: Floats  # cores at accuracy 0
@@ -24,7 +24,7 @@ class Cost:
     most: Floats  # cores that an instance can use
 
     @classmethod
-    def of(cls, layout: Layout, load: Load, current: Floats) -> "Cost":
+    def of(cls, layout: Layout, load: Load, current: Floats) -> "AccuracyCost":
         """Derive it from the CPU that was measured at the current accuracy."""
         cpu = load.cpu[load.slowest(layout)] if len(layout.task) else np.zeros(len(current))
         fixed = np.minimum(load.fixed, cpu)
@@ -33,10 +33,10 @@ class Cost:
         )
         return cls(fixed, slope, load.most)
 
-    def without(self, stopped: Bools) -> "Cost":
+    def without(self, stopped: Bools) -> "AccuracyCost":
         """Return the cost where some tasks do not run and cost nothing."""
         runs = ~stopped
-        return Cost(self.fixed * runs, self.slope * runs, self.most)
+        return AccuracyCost(self.fixed * runs, self.slope * runs, self.most)
 
     def required(self, accuracy: Floats) -> Floats:
         """Return the cores for an accuracy, as far as an instance can use them.
@@ -57,7 +57,7 @@ class Cost:
 
 
 def cpu_deficit(
-    layout: Layout, cost: Cost, least: Floats, most: Floats, available: Floats, at: Bools
+    layout: Layout, cost: AccuracyCost, least: Floats, most: Floats, available: Floats, at: Bools
 ) -> Floats:
     """Return by worker the cores that instances ``at`` lack above their minimum (equation 13).
 

@@ -8,7 +8,7 @@ scarcest of its workers allows, and what was not needed is there for the next st
 
 import numpy as np
 
-from slackwater.quality.cost import Cost
+from slackwater.quality.cost import AccuracyCost
 from slackwater.quality.graph import Bools, Floats, Ints
 from slackwater.quality.load import Layout
 
@@ -17,7 +17,7 @@ ENOUGH = 1e-4  # accuracy that is not worth another step
 
 
 def share(
-    layout: Layout, cost: Cost, least: Floats, left: Floats, active: Bools, may_rise: Bools
+    layout: Layout, cost: AccuracyCost, least: Floats, left: Floats, active: Bools, may_rise: Bools
 ) -> tuple[Floats, Floats]:
     """Return desired accuracies by query, and the cores that are then left by worker.
 
@@ -48,7 +48,7 @@ class _Level:
     """
 
     def __init__(
-        self, layout: Layout, cost: Cost, desired: Floats, active: Bools, queries: Ints
+        self, layout: Layout, cost: AccuracyCost, desired: Floats, active: Bools, queries: Ints
     ) -> None:
         graph = layout.graph
         local = np.full(len(desired), -1, dtype=np.intp)
@@ -58,7 +58,7 @@ class _Level:
             graph.pair_task[pairs], return_index=True, return_inverse=True
         )
         self._pair_query = local[graph.pair_query[pairs]]
-        self._cost = Cost(cost.fixed[tasks], cost.slope[tasks], cost.most[tasks])
+        self._cost = AccuracyCost(cost.fixed[tasks], cost.slope[tasks], cost.most[tasks])
         self._goal = self._cost.required(np.ones(len(tasks)))
         self._floor = graph.over_queries(desired, active)[tasks]  # what others want of them
         self._desired = desired[queries]

@@ -12,7 +12,7 @@ import numpy as np
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.arrivals import parse_arrivals
-from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
+from slackwater.engines.simulator.pipeline import PipelineOperator, PipelineQuery
 
 US = 1e-6
 DEPLOYED_WITHIN_S = 20.0  # queries start at random times
@@ -22,7 +22,7 @@ DEPLOYED_WITHIN_S = 20.0  # queries start at random times
 class Shape:
     """What all queries of a workload have in common."""
 
-    operators: tuple[Operator, ...]
+    operators: tuple[PipelineOperator, ...]
     rate: float
     window_s: float
     slide_s: float | None = None
@@ -32,22 +32,22 @@ class Shape:
 SHAPES = {
     "ysb": Shape(
         (
-            Operator("source", 1.5 * US),
-            Operator("parse", 3.5 * US),
-            Operator("filter", 1.0 * US, selectivity=1 / 3),
-            Operator("project", 4.0 * US),
-            Operator("join", 16.0 * US),
-            Operator("count", 33.0 * US),
+            PipelineOperator("source", 1.5 * US),
+            PipelineOperator("parse", 3.5 * US),
+            PipelineOperator("filter", 1.0 * US, selectivity=1 / 3),
+            PipelineOperator("project", 4.0 * US),
+            PipelineOperator("join", 16.0 * US),
+            PipelineOperator("count", 33.0 * US),
         ),
         rate=10_000.0,
         window_s=3.0,
     ),
     "linear-road": Shape(
         (
-            Operator("source", 2.0 * US),
-            Operator("statistics", 4.0 * US, selectivity=0.4),
-            Operator("join", 27.0 * US, selectivity=0.5, keeps=True),
-            Operator("tolls", 37.5 * US),
+            PipelineOperator("source", 2.0 * US),
+            PipelineOperator("statistics", 4.0 * US, selectivity=0.4),
+            PipelineOperator("join", 27.0 * US, selectivity=0.5, keeps=True),
+            PipelineOperator("tolls", 37.5 * US),
         ),
         rate=9_750.0,
         window_s=5.0,
@@ -56,12 +56,12 @@ SHAPES = {
     ),
     "nyc-taxi": Shape(
         (
-            Operator("source", 2.0 * US),
-            Operator("parse", 5.0 * US),
-            Operator("locate", 3.0 * US, selectivity=0.5),
-            Operator("project", 7.0 * US),
-            Operator("group", 13.7 * US),
-            Operator("average", 27.0 * US),
+            PipelineOperator("source", 2.0 * US),
+            PipelineOperator("parse", 5.0 * US),
+            PipelineOperator("locate", 3.0 * US, selectivity=0.5),
+            PipelineOperator("project", 7.0 * US),
+            PipelineOperator("group", 13.7 * US),
+            PipelineOperator("average", 27.0 * US),
         ),
         rate=7_000.0,
         window_s=2.0,
@@ -125,7 +125,7 @@ def _heavy(queries: int, seed: int) -> set[int]:
     return set(rng.permutation(queries)[: max(1, queries // 10)].tolist())
 
 
-def _costlier(operators: Sequence[Operator], factor: float) -> tuple[Operator, ...]:
+def _costlier(operators: Sequence[PipelineOperator], factor: float) -> tuple[PipelineOperator, ...]:
     half = len(operators) // 2
     changed = (replace(each, cost_s=factor * each.cost_s) for each in operators[half:])
     return *operators[:half], *changed
@@ -147,7 +147,7 @@ def synthetic(
     rng = np.random.default_rng(seed)
     chains = [
         tuple(
-            Operator(
+            PipelineOperator(
                 f"o{number}",
                 cost_s=float(rng.uniform(0.2, 1.8)),
                 selectivity=float(rng.uniform(0.4, 1.0)) if number < 4 else 1.0,
@@ -176,9 +176,9 @@ def synthetic(
 
 
 def _scaled(
-    operators: Sequence[Operator], scale: float, blocked: Sequence[bool]
-) -> tuple[Operator, ...]:
-    make: Callable[[Operator, bool], Operator] = lambda one, blocks: replace(  # noqa: E731
+    operators: Sequence[PipelineOperator], scale: float, blocked: Sequence[bool]
+) -> tuple[PipelineOperator, ...]:
+    make: Callable[[PipelineOperator, bool], PipelineOperator] = lambda one, blocks: replace(  # noqa: E731
         one, cost_s=one.cost_s * scale, blocked_s=one.cost_s * scale if blocks else 0.0
     )
     return tuple(map(make, operators, blocked))

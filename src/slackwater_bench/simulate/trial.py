@@ -11,7 +11,7 @@ from slackwater import policies
 from slackwater.core.clock import Timer, VirtualClock
 from slackwater.core.controller import Controller
 from slackwater.core.protocols import Policy
-from slackwater.engines.simulator.cluster import Cluster
+from slackwater.engines.simulator.cluster import SimulatedCluster
 from slackwater.engines.simulator.jvm import Heap, WarmUp
 from slackwater.engines.simulator.operators import Execution, OperatorEngine, Usage
 from slackwater.engines.simulator.pipeline import PipelineQuery
@@ -116,7 +116,7 @@ def run_fleet(
         results, nodes = engine.results, [engine]
     else:
         many = [_policy(replace(trial, seed=trial.seed + n)) for n in range(trial.nodes)]
-        cluster = Cluster(
+        cluster = SimulatedCluster(
             clock, queries, many, forwarding=trial.forwarding, seed=trial.seed, **options
         )
         cluster.run(until_s)

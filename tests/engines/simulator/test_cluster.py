@@ -5,15 +5,17 @@ import pytest
 
 from slackwater import policies
 from slackwater.core import UsageError, VirtualClock
-from slackwater.engines.simulator.cluster import Cluster
+from slackwater.engines.simulator.cluster import SimulatedCluster
 from tests.engines.simulator.test_operators import START_S, fleet
 
 
-def run(policy: str, nodes: int, queries: int, seconds: float, **options: object) -> Cluster:
+def run(
+    policy: str, nodes: int, queries: int, seconds: float, **options: object
+) -> SimulatedCluster:
     many = [policies.load(policy) for _ in range(nodes)]
     execution = "cores" if many[0].gated else "threads"
     clock = VirtualClock(START_S)
-    cluster = Cluster(clock, fleet(queries), many, execution=execution, cores=2, **options)
+    cluster = SimulatedCluster(clock, fleet(queries), many, execution=execution, cores=2, **options)
     cluster.run(START_S + seconds)
     return cluster
 

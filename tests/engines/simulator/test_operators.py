@@ -7,16 +7,16 @@ from slackwater import policies
 from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.jvm import Heap, WarmUp
 from slackwater.engines.simulator.operators import OperatorEngine, least_cores
-from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
+from slackwater.engines.simulator.pipeline import PipelineOperator, PipelineQuery
 
 START_S = 1_000_000.0
 POLICIES = ["spark", "fcfs", "round-robin", "klink"]
 
 CHAIN = (
-    Operator("read", 10e-6),
-    Operator("filter", 3e-6, selectivity=1 / 3),
-    Operator("join", 18e-6),
-    Operator("window", 30e-6),
+    PipelineOperator("read", 10e-6),
+    PipelineOperator("filter", 3e-6, selectivity=1 / 3),
+    PipelineOperator("join", 18e-6),
+    PipelineOperator("window", 30e-6),
 )
 
 
@@ -108,9 +108,9 @@ def test_memory_management_leads_out_of_a_full_heap() -> None:
 
 def synthetic_like_ysb(number: int) -> list[PipelineQuery]:
     operators = (
-        Operator("source", 5e-6),
-        Operator("filter", 1e-6, selectivity=1 / 3),
-        Operator("count", 53e-6),
+        PipelineOperator("source", 5e-6),
+        PipelineOperator("filter", 1e-6, selectivity=1 / 3),
+        PipelineOperator("count", 53e-6),
     )
     return [
         PipelineQuery(name=f"q{i}", operators=operators, phase_s=0.4 * i % 3, rate=8_500.0)

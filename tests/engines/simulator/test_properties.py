@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 
 from slackwater import policies
 from slackwater.core import Controller, VirtualClock
-from slackwater.engines.simulator.arrivals import Arrivals, Bursts, Feed
-from slackwater.engines.simulator.cluster import Cluster
+from slackwater.engines.simulator.arrivals import Bursts, Feed, SimulatedArrivals
+from slackwater.engines.simulator.cluster import SimulatedCluster
 from slackwater.engines.simulator.jvm import Heap, WarmUp
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.operators import OperatorEngine
-from slackwater.engines.simulator.pipeline import Operator, PipelineQuery
+from slackwater.engines.simulator.pipeline import PipelineOperator, PipelineQuery
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.traffic import Traffic
 from slackwater_bench.klink.ideal import first_arrival_us
@@ -49,7 +49,7 @@ class Pipelines(NamedTuple):
 @st.composite
 def pipelines(draw: st.DrawFn) -> Pipelines:
     operators = st.builds(
-        Operator,
+        PipelineOperator,
         name=st.just("o"),
         cost_s=st.floats(1e-6, 6e-5),
         selectivity=st.floats(0.05, 1.0),
@@ -104,7 +104,7 @@ def test_events_are_neither_lost_nor_made(case: Pipelines) -> None:
     engine = run(case)
     streamed_s = engine.stream_now_s  # their own time, in which nobody is held back
     feeds = [Feed(q.rate, START_S + q.starts_s, q.bursts) for q in case.queries]
-    sent = Arrivals(feeds, case.seed).total(streamed_s)
+    sent = SimulatedArrivals(feeds, case.seed).total(streamed_s)
     np.testing.assert_allclose(engine._done[:, 0], sent, rtol=1e-6, atol=1e-3)
     assert np.all(np.diff(engine._done, axis=1) <= 1e-6), "an operator ran ahead of the one before"
 
@@ -151,7 +151,7 @@ def test_nothing_is_lost_between_nodes(case: Pipelines, forwarding: bool) -> Non
     many = [policies.load(case.policy, seed=case.seed) for _ in range(2)]
     clock = VirtualClock(START_S)
     queries = [replace(q, operators=(*q.operators, *q.operators)[:4]) for q in case.queries]
-    cluster = Cluster(
+    cluster = SimulatedCluster(
         clock,
         queries,
         many,
@@ -173,7 +173,7 @@ def test_nothing_is_lost_between_nodes(case: Pipelines, forwarding: bool) -> Non
 
 @given(bursts, st.integers(0, 1000))
 def test_bursts_bring_events_forward_and_back_but_not_away(which: Bursts | None, seed: int) -> None:
-    arrivals = Arrivals([Feed(100.0, 0.0, which)], seed)
+    arrivals = SimulatedArrivals([Feed(100.0, 0.0, which)], seed)
     times = np.linspace(0.0, 400.0, 1000)
     totals = np.array([arrivals.total(time_s)[0] for time_s in times])
     assert np.all(np.diff(totals) >= 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slackwater.operations.workers.messages import QueryCost, QueryReport, Report
+from slackwater.operations.workers.messages import QueryCost, QueryReport, WorkerReport
 from slackwater.operations.workers.placement import ANSWER_S, Directive, Placement, Wanted
 from slackwater.quality import QualityController, WarmUps
 
@@ -18,8 +18,8 @@ def placement(*names: str, **kinds: Any) -> Placement:
     return Placement(wanted, QualityController(warmups=WarmUps(limit_s=5)), Random(1))
 
 
-def report(used: float = 0.0, others: float = 0.0, **queries: QueryCost | None) -> Report:
-    return Report(used, others, {name: QueryReport(cost) for name, cost in queries.items()})
+def report(used: float = 0.0, others: float = 0.0, **queries: QueryCost | None) -> WorkerReport:
+    return WorkerReport(used, others, {name: QueryReport(cost) for name, cost in queries.items()})
 
 
 def cost(full: float, current: float = 1.0) -> QueryCost:

@@ -6,7 +6,7 @@ from hashlib import sha1
 from typing import Literal
 
 from slackwater.core.errors import UsageError
-from slackwater.enforce.settings import Member, Setting
+from slackwater.enforce.settings import GroupMember, Setting
 from slackwater.enforce.translators.base import Ranked
 
 By = Literal["operator", "query"]
@@ -57,5 +57,7 @@ def group_of(ranked: Ranked, by: By) -> str:
 def members(ranked: Sequence[Ranked], by: By) -> list[Setting]:
     """Put every thread in its group."""
     return [
-        Member(thread, group_of(each, by)) for each in ranked for thread in each.operator.threads
+        GroupMember(thread, group_of(each, by))
+        for each in ranked
+        for thread in each.operator.threads
     ]

@@ -27,7 +27,7 @@ _GAUGE = re.compile(r"\.driver\.spark\.streaming\.(?P<name>.+)\.(?P<what>[\w]+-?
 _QUERY_OF_JOB = re.compile(r"\bid = (?P<id>[0-9a-f-]{36})")
 
 
-class Batch(NamedTuple):
+class EndedBatch(NamedTuple):
     """What is known of a query's last micro-batch."""
 
     gauges: tuple[tuple[str, float], ...]  # as they were when it ended
@@ -77,7 +77,7 @@ class Spark(Driver):
         self._process = None if pid is None else find_thread(pid)  # not one that comes later
         self._whole = whole
         self._jvm: JvmThreads | None = None
-        self._batches: dict[str, Batch] = {}
+        self._batches: dict[str, EndedBatch] = {}
         self._cpu: CpuMeter | None = None
         self._streams: Mapping[Thread, str] = {}  # threads that run queries
         self._on_thread: dict[Thread, str] = {}  # the task that each thread was seen with
@@ -200,7 +200,7 @@ class Spark(Driver):
                 found["cost"][query] = batch.cost_s
         return found
 
-    def _last_batch(self, query: str, told: dict[str, float], now_s: float) -> Batch:
+    def _last_batch(self, query: str, told: dict[str, float], now_s: float) -> EndedBatch:
         """Return the last batch that ended: all that came after it began still waits.
 
         Gauges change when a batch ends, and one of them is how long it took. The input rate among
@@ -222,7 +222,7 @@ class Spark(Driver):
             rate = rows / since_s if since_s > 0 else last.arrival_rate
             cost_s = (cpu_s - last.cpu_s) / rows if rows and self._whole else cost_s
             cost_s = last.cost_s if cost_s is None else cost_s
-        self._batches[query] = Batch(state, began_s, rate, cpu_s, cost_s)
+        self._batches[query] = EndedBatch(state, began_s, rate, cpu_s, cost_s)
         return self._batches[query]
 
     def _application_cpu_s(self) -> float:

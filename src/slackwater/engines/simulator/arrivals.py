@@ -69,10 +69,10 @@ class Feed:
     bursts: Bursts | None = None  # None: evenly
 
 
-class Arrivals:
+class SimulatedArrivals:
     """The feeds of many sources, as time goes on.
 
-    >>> arrivals = Arrivals([Feed(100.0), Feed(10.0, starts_s=1.0)], seed=1)
+    >>> arrivals = SimulatedArrivals([Feed(100.0), Feed(10.0, starts_s=1.0)], seed=1)
     >>> arrivals.total(3.0).tolist(), arrivals.came_s(1, 5.0)
     ([300.0, 20.0], 1.5)
     """

@@ -13,7 +13,7 @@ from slackwater.engines.simulator.query import Result
 from slackwater.engines.simulator.sources import Mark
 
 
-class Cluster:
+class SimulatedCluster:
     """Nodes in step with each other.
 
     The first half of a query's operators runs on one node, the second half on the next one; what

@@ -13,7 +13,7 @@ from slackwater.traffic import parse_delays
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class PipelineOperator:
     """One step of a pipeline."""
 
     name: str
@@ -44,7 +44,7 @@ class PipelineQuery(WindowedQuery):
         Of a window's result.
     """
 
-    operators: tuple[Operator, ...]
+    operators: tuple[PipelineOperator, ...]
     rate: float = 10_000.0
     delays: str = "uniform:0:300ms"
     bursts: Bursts | None = None
@@ -69,7 +69,8 @@ class PipelineQuery(WindowedQuery):
     def reach(self) -> NDArray[np.float64]:
         """Events that come to each operator for one at the source.
 
-        >>> PipelineQuery(name="q", operators=(Operator("a", 1, 0.5), Operator("b", 1))).reach
+        >>> chain = (PipelineOperator("a", 1, 0.5), PipelineOperator("b", 1))
+        >>> PipelineQuery(name="q", operators=chain).reach
         array([1. , 0.5])
         """
         kept = np.array([1.0, *(each.selectivity for each in self.operators[:-1])])

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slackwater.engines.simulator.stream import Stream
+from slackwater.engines.simulator.stream import SimulatedStream
 from slackwater.engines.simulator.windowed import WindowedQuery
 from slackwater.metrics import Batch, BatchObserver, Coming
 from slackwater.traffic import Traffic
@@ -60,7 +60,7 @@ class Execution:
 
     def __init__(self, query: SimulatedQuery) -> None:
         self.query = query
-        self.stream = Stream(query.traffic.timeline())
+        self.stream = SimulatedStream(query.traffic.timeline())
         self.observer = BatchObserver()
         self.rows = 0  # read so far
         self._read_s = query.traffic.start_s - 1.0  # arrivals up to then have been read

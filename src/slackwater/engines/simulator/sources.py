@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slackwater.engines.simulator.arrivals import SEEN_S, Arrivals, Feed
+from slackwater.engines.simulator.arrivals import SEEN_S, Feed, SimulatedArrivals
 from slackwater.engines.simulator.flow import Floats
 from slackwater.engines.simulator.pipeline import PipelineSegment
 from slackwater.engines.simulator.sweeps import first_arrivals
@@ -37,7 +37,9 @@ class Sources:
         starts_s = [s.query.starts_s if s.is_first else math.inf for s in segments]
         self._starts_s = began_s + np.array(starts_s)
         feeds = zip(self._queries, self._starts_s.tolist(), strict=True)
-        self._arrivals = Arrivals([Feed(q.rate, at_s, q.bursts) for q, at_s in feeds], seed)
+        self._arrivals = SimulatedArrivals(
+            [Feed(q.rate, at_s, q.bursts) for q, at_s in feeds], seed
+        )
         self._total = np.zeros(len(segments))
         self.rate_seen = np.array([query.rate for query in self._queries])  # lately
         # In bursts and between them the first event past a window's end is taken to come as at the

@@ -5,11 +5,11 @@ from slackwater.traffic import Timeline
 _FIRST_LOOK_US = 50_000
 
 
-class Stream:
+class SimulatedStream:
     """Asks a timeline the questions that a source answers.
 
     >>> from slackwater.traffic import Traffic
-    >>> stream = Stream(Traffic(start_s=0, rate="10", delays="constant:150ms").timeline())
+    >>> stream = SimulatedStream(Traffic(start_s=0, rate="10", delays="constant:150ms").timeline())
     >>> stream.arrived(0.4), stream.frontier_s(0.4), stream.frontier_s(0.1)
     (3, 0.2, None)
     """

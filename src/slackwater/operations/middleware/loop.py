@@ -11,10 +11,10 @@ from slackwater.enforce.applier import Applier
 from slackwater.enforce.groups import Groups, check_writable, find_groups
 from slackwater.enforce.journal import Journal, MadeGroup, Place
 from slackwater.enforce.rights import autogroup_warning, lacking_nice, lacking_real_time
-from slackwater.enforce.settings import Member, Nice, Scheduling, Setting, describe
+from slackwater.enforce.settings import GroupMember, Nice, Scheduling, Setting, describe
 from slackwater.operations.middleware.engine import Engine
 from slackwater.operations.middleware.file import MiddlewareFile
-from slackwater.operations.middleware.task import Task
+from slackwater.operations.middleware.task import PolicyTask
 
 LONGEST_PAUSE_S = 0.5  # a policy that is switched is so soon
 MOST_TOLD = 200  # settings of a policy in the status
@@ -49,7 +49,7 @@ class Middleware:
         self._say = say
         self.dry_run = dry_run
         self._clock = clock
-        self.tasks = [Task(name, each, file.engines) for name, each in file.policies.items()]
+        self.tasks = [PolicyTask(name, each, file.engines) for name, each in file.policies.items()]
         self.engines = {
             name: Engine(name, section, self._wanted(name), say, clock)
             for name, section in file.engines.items()
@@ -126,7 +126,7 @@ class Middleware:
         passed_s = self._running.elapsed_s
         return (process_cpu_s() - self._cpu_before_s) / passed_s if passed_s > 0 else 0.0
 
-    def _run(self, task: Task, now_s: float) -> int:
+    def _run(self, task: PolicyTask, now_s: float) -> int:
         engines = [self.engines[name] for name in task.engines]
         present = [engine for engine in engines if engine.read(now_s)]
         try:
@@ -137,7 +137,7 @@ class Middleware:
         self.plans[task.name] = settings
         return 0 if self.dry_run else self.applier.apply(task.name, settings)
 
-    def _plan(self, task: Task, present: Sequence[Engine], now_s: float) -> list[Setting]:
+    def _plan(self, task: PolicyTask, present: Sequence[Engine], now_s: float) -> list[Setting]:
         unknown = task.unknown_operators(present)
         if unknown is not None:
             self._once(unknown)
@@ -146,7 +146,7 @@ class Middleware:
         return self._allowed(task, present, settings) if settings else []
 
     def _allowed(
-        self, task: Task, engines: Sequence[Engine], settings: list[Setting]
+        self, task: PolicyTask, engines: Sequence[Engine], settings: list[Setting]
     ) -> list[Setting]:
         """Leave out what this process has no right to do, and say so once."""
         pids = {pid for engine in engines for pid in engine.driver.pids()}
@@ -164,7 +164,7 @@ class Middleware:
                 return self._may_do("nice", thread.pid)
             case Scheduling(thread):
                 return self._may_do("real-time", thread.pid)
-            case Member(thread):
+            case GroupMember(thread):
                 return thread.pid > 0
         return True
 

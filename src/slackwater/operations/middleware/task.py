@@ -20,7 +20,7 @@ MEANS = frozenset({"cost", "selectivity", "path-cost", "path-selectivity", "high
 NAMES_SHOWN = 10
 
 
-class Task:
+class PolicyTask:
     """Decides for its part of the engines.
 
     Parameters

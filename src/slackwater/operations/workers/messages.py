@@ -5,6 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from slackwater.ipc.framing import ProtocolError
+from slackwater.ipc.messages import Message
+
 
 class QueryCost(Struct, frozen=True):
     """What a query costs a worker, in cores."""
@@ -36,10 +39,6 @@ class QueryReport(Struct, frozen=True):
     lag_s: float | None = None
 
 
-class Message(Struct, frozen=True, tag_field="op", tag=str.lower):
-    """One line; its class is told by ``op``."""
-
-
 class Hello(Message, frozen=True):
     """A worker has joined."""
 
@@ -47,7 +46,7 @@ class Hello(Message, frozen=True):
     cores: float
 
 
-class Report(Message, frozen=True):
+class WorkerReport(Message, frozen=True, tag="report"):
     """What a worker runs, and the cores that it and others on its machine use."""
 
     used: float
@@ -63,11 +62,11 @@ class Ended(Message, frozen=True):
     ordered: bool = False  # it was told to stop
 
 
-FromWorker = Hello | Report | Ended
+FromWorker = Hello | WorkerReport | Ended
 
 
 def read_from_worker(message: dict[str, Any]) -> FromWorker:
-    """Read a message; raise ``ValueError`` if it does not fit.
+    """Read a message; raise :class:`ProtocolError` if it does not fit.
 
     >>> read_from_worker({"op": "hello", "pid": 7, "cores": 2})
     Hello(pid=7, cores=2.0)
@@ -75,5 +74,5 @@ def read_from_worker(message: dict[str, Any]) -> FromWorker:
     try:
         found: FromWorker = msgspec.convert(message, FromWorker)
     except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None
+        raise ProtocolError(str(error)) from None
     return found

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from slackwater.operations.workers.messages import QueryCost, QueryReport, Report
+from slackwater.operations.workers.messages import QueryCost, QueryReport, WorkerReport
 from slackwater.quality import Cluster, Graph, Keep, Layout, Load, Task
 from slackwater.quality.graph import Floats, Ints
 
@@ -69,7 +69,7 @@ class WorkerView:
 
     name: str
     cores: float
-    report: Report | None = None  # None: it has only just joined
+    report: WorkerReport | None = None  # None: it has only just joined
 
     @property
     def queries(self) -> Mapping[str, QueryReport]:

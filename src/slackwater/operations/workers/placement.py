@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slackwater.operations.workers.messages import QueryCost, Report
+from slackwater.operations.workers.messages import QueryCost, WorkerReport
 from slackwater.operations.workers.model import (
     Directive,
     Model,
@@ -29,7 +29,7 @@ MOST_EVENTS = 1000  # that are remembered
 ANSWER_S = 20.0  # a directive that shows no effect for so long is given again
 
 
-class Event(NamedTuple):
+class PlacementEvent(NamedTuple):
     """A move or a stop, and what was lacking."""
 
     at_s: float
@@ -64,7 +64,7 @@ class Placement:
         self._controller = controller
         self._chance = chance or Random()
         self._most_failures = most_failures
-        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self.events: deque[PlacementEvent] = deque(maxlen=MOST_EVENTS)
 
     def want(self, wanted: list[Wanted], now_s: float) -> list[Directive]:
         """Take a changed fleet file.
@@ -94,7 +94,7 @@ class Placement:
         """Note that a worker is there, perhaps again."""
         self.workers[worker] = WorkerView(worker, cores)
 
-    def reported(self, worker: str, report: Report, now_s: float) -> list[Directive]:
+    def reported(self, worker: str, report: WorkerReport, now_s: float) -> list[Directive]:
         """Take what a worker runs now; a query that runs where it should not is stopped there."""
         view = self.workers.get(worker)
         if view is None:
@@ -203,7 +203,7 @@ class Placement:
 
     def _note(self, what: str, placed: Placed, now_s: float, lacked: float | None) -> None:
         at_s = round(now_s, 2)
-        self.events.append(Event(at_s, what, placed.wanted.name, placed.worker, lacked))
+        self.events.append(PlacementEvent(at_s, what, placed.wanted.name, placed.worker, lacked))
 
     def _settles(self, placed: Placed, now_s: float) -> bool:
         """Tell whether it is on the way, or has not run long enough to say what it costs."""

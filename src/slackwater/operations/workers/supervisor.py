@@ -27,7 +27,7 @@ from slackwater.operations.workers.messages import (
     Ended,
     Hello,
     QueryCost,
-    Report,
+    WorkerReport,
     read_from_worker,
 )
 from slackwater.operations.workers.model import Phase, reported
@@ -346,8 +346,8 @@ class Supervisor:
                 self._heard[worker] = Timer(self._clock)
                 try:
                     self._handle(worker, message)
-                except (KeyError, TypeError, ValueError) as error:
-                    log.warning("a message of %s is refused: %r", worker, error)
+                except ProtocolError as error:
+                    log.warning("a message of %s is refused: %s", worker, error)
 
     def _handle(self, worker: str, message: Message) -> None:
         now_s = self._clock.now()
@@ -356,7 +356,7 @@ class Supervisor:
                 if not self.file.workers[worker].remote:
                     self.processes.add(worker, pid)
                 self.placement.joined(worker, cores)
-            case Report() as report:
+            case WorkerReport() as report:
                 self._direct(self.placement.reported(worker, report, now_s))
                 for each in relayed(self.placement.queries, report.queries):
                     self._send(each.worker, each.message)

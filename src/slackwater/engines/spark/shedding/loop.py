@@ -16,11 +16,11 @@ from slackwater.engines.spark.shedding.shedders import Shedders
 from slackwater.quality import (
     Accuracy,
     Cluster,
-    Decision,
     Graph,
     Layout,
     Load,
     QualityController,
+    QualityDecision,
     Task,
     WarmUps,
 )
@@ -113,7 +113,7 @@ class QualityLoop:
     ) -> None:
         self.settings = settings
         self.enabled = True
-        self.decision: Decision | None = None
+        self.decision: QualityDecision | None = None
         self._cores = cores
         self._on_pause = on_pause
         self._on_resume = on_resume
@@ -305,7 +305,7 @@ class QualityLoop:
         cores = self._cores if self._cores is not None else 1e6
         return layout, load, Cluster((WORKER,), np.array([cores]), np.array([self.others]))
 
-    def _enforce(self, queries: list[Quality], decision: Decision) -> None:
+    def _enforce(self, queries: list[Quality], decision: QualityDecision) -> None:
         for place, quality in enumerate(queries):
             quality.desired = float(decision.desired[place])
             quality.current = float(decision.current[place])
@@ -337,7 +337,7 @@ class QualityLoop:
                 self._controller.forget(quality.name)
                 self._resume(quality.name)
 
-    def _pace(self, queries: list[Quality], decision: Decision) -> None:
+    def _pace(self, queries: list[Quality], decision: QualityDecision) -> None:
         """Let batches be fewer where CPU is scarce: it saves what they cost besides their rows."""
         scarce = bool(decision.left[0] < SCARCE * (self._cores or 0.0) or decision.short)
         scarce = scarce or bool((decision.desired < 1.0).any())
