@@ -111,3 +111,9 @@ def test_what_is_not_installed_is_one_clear_line(
     assert done.stderr.startswith("slackwater: ")
     assert done.stderr.count("\n") == 1
     assert f"pip install '{extra}'" in done.stderr
+
+
+@pytest.mark.parametrize("group", ["bench", "simulate"])
+def test_commands_are_listed_without_the_extras(tmp_path: Path, group: str) -> None:
+    done = run(tmp_path, WITHOUT, group, "--help")
+    assert done.returncode == 0, done.stderr

@@ -1,6 +1,8 @@
 """`slackwater fleet` in a folder of its own, as a benchmark runs it."""
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -8,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from slackwater.common.files import replace_text
+from slackwater.common.procfs import all_processes, descendants
 from slackwater.common.subprocesses import child_environment
 from slackwater.core.errors import EngineError
 from slackwater_bench.quality.results import FleetSample
@@ -71,9 +72,9 @@ class FleetRun:
             try:
                 process.wait(END_LIMIT_S)
             except subprocess.TimeoutExpired:
-                for each in psutil.Process(process.pid).children(recursive=True):
-                    each.kill()
-                process.kill()
+                for pid in descendants(process.pid, all_processes()):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
 
     def log(self) -> str:
         """Return its last line."""
