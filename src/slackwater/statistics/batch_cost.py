@@ -20,6 +20,8 @@ class BatchCost:
     cold
         Batches at the beginning that cost up to ten times as much as all others: each counts only
         until there is another.
+    hardly_vary
+        Part of the rows' mean square that their variance must exceed to tell a slope.
 
     Examples
     --------
@@ -30,8 +32,11 @@ class BatchCost:
     (0.2, 0.0001)
     """
 
-    def __init__(self, forget: float = 0.95, cold: int = 0) -> None:
+    def __init__(
+        self, forget: float = 0.95, cold: int = 0, hardly_vary: float = HARDLY_VARY
+    ) -> None:
         self.forget = forget
+        self._hardly_vary = hardly_vary
         self._cold = cold
         self._batches = 0
         self._clear()
@@ -55,7 +60,7 @@ class BatchCost:
         if self._weight == 0.0:
             return None
         spread = self._rows_rows - self._rows * self._rows / self._weight
-        if spread <= HARDLY_VARY * self._rows_rows:
+        if spread <= self._hardly_vary * self._rows_rows:
             return 0.0
         slope = (self._rows_time - self._rows * self._time / self._weight) / spread
         # A slope that would make the fixed part negative is capped by a line through the origin.

@@ -15,9 +15,11 @@ from slackwater.core.model import QuerySpec
 from slackwater.engines.simulator.query import BatchCosts
 from slackwater.ipc.messages import SpecFields
 from slackwater.ipc.questions import DecisionEvent, ResultEvent
+from slackwater.statistics.batch_cost import BatchCost
 
 WAITING = 0.2  # part of a batch that is waiting for disks and the slowest task, not work
 LEAST_BATCHES = 3  # to tell what a row costs
+ALIKE = 1e-9  # sizes that vary less are the same but for rounding
 
 
 class QueryLine(Struct, frozen=True):
@@ -67,8 +69,10 @@ class RecordedQuery:
         if not len(full):
             return usual
         rows, seconds = full[:, 0], full[:, 1]
-        slope = np.polyfit(rows, seconds, 1)[0] if _varies(rows) else 0.0
-        per_row_s = float(np.clip(slope, 0.0, seconds.mean() / rows.mean()))
+        cost = BatchCost(forget=1.0, hardly_vary=ALIKE)  # all of the recording counts alike
+        for each in full.tolist():
+            cost.update(*each)
+        per_row_s = cost.per_row_s or 0.0 if len(full) >= LEAST_BATCHES else 0.0
         fixed_s = max(1e-3, float(np.median(seconds - per_row_s * rows)))
         empty_s = float(np.median(empty)) if len(empty) else 0.6 * fixed_s
         return BatchCosts(
@@ -143,7 +147,3 @@ def _recording(lines: Sequence[Line]) -> Recording:
         queries=queries,
         decisions=[line for line in lines if isinstance(line, DecisionEvent)],
     )
-
-
-def _varies(rows: np.ndarray) -> bool:
-    return len(rows) >= LEAST_BATCHES and float(np.ptp(rows)) > 0

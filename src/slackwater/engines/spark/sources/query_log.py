@@ -1,7 +1,6 @@
 """Queries of one application, joined by logs: one writes what others read."""
 
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from slackwater.common.files import replace_text
+from slackwater.core.clock import Deadline
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources.base import Source, load
 from slackwater.engines.spark.sources.log.log import Log, Stream
@@ -98,9 +98,7 @@ def read_log(
 
 def await_log(folder: str | Path, limit_s: float = 60.0) -> None:
     """Wait until the query that writes a log has been built, perhaps by another worker."""
-    until_s = time.monotonic() + limit_s
-    while not (Path(folder) / SCHEMA).exists() and time.monotonic() < until_s:
-        time.sleep(0.2)
+    Deadline(limit_s).wait_for((Path(folder) / SCHEMA).exists, every_s=0.2)
 
 
 def _schema(folder: Path) -> str:

@@ -4,7 +4,6 @@ Offsets of compacted topics and of transactions have gaps, so a difference of of
 messages that can lie between.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from slackwater.core.clock import Deadline
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.sources.base import Ints
 from slackwater.engines.spark.sources.kafka import KafkaOptions
@@ -89,7 +89,7 @@ class KafkaLog:
         self._options = options
         self._schema = schema
         self._partitions: list[TopicPartition] = []
-        self._looked_s = float("-inf")
+        self._look_again = Deadline(0.0)  # for partitions that were added
 
     # -- planning -------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class KafkaLog:
         return position + rows
 
     def _topic_partitions(self) -> list[TopicPartition]:
-        if time.monotonic() - self._looked_s < _PARTITIONS_LAST_S:
+        if not self._look_again.passed:
             return self._partitions
         # Of all topics: asking for one by name would create it where brokers do that.
         found = _speak(lambda: _admin(self._options).list_topics(timeout=_ANSWER_S)).topics
@@ -122,7 +122,7 @@ class KafkaLog:
             if error is not None:
                 raise _translated(error)
             partitions += [TopicPartition(topic, number) for number in found[topic].partitions]
-        self._partitions, self._looked_s = partitions, time.monotonic()
+        self._partitions, self._look_again = partitions, Deadline(_PARTITIONS_LAST_S)
         return partitions
 
     def _ask(self, partitions: list[TopicPartition], which: OffsetSpec) -> dict[str, Future[Any]]:
