@@ -4,9 +4,9 @@ import logging
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from rich.live import Live
 
 from slackwater import policies
 from slackwater.common.plugins import load_object
+from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.checkpoints.ownership import claim
@@ -269,10 +270,10 @@ def _on_signals(stop: threading.Event) -> None:
 
 def _show(fleet: Fleet, console: Console, stop: threading.Event, seconds: float | None) -> None:
     """Show a live table on a terminal, a line now and then elsewhere."""
-    until_s = time.monotonic() + seconds if seconds is not None else float("inf")
+    deadline = Deadline(seconds)
 
     def over() -> bool:
-        return stop.is_set() or time.monotonic() >= until_s or fleet.wait(0)
+        return stop.is_set() or deadline.passed or fleet.wait(0)
 
     if console.is_terminal:
         with Live(fleet.status().table(), console=console, refresh_per_second=4) as live:
@@ -280,11 +281,11 @@ def _show(fleet: Fleet, console: Console, stop: threading.Event, seconds: float 
                 stop.wait(0.5)
                 live.update(fleet.status().table())
         return
-    next_line_s = 0.0
+    next_line = Deadline(0.0)
     while not over():
-        if time.monotonic() >= next_line_s:
+        if next_line.passed:
             console.print(_line(fleet), highlight=False)
-            next_line_s = time.monotonic() + LINE_PERIOD_S
+            next_line = Deadline(LINE_PERIOD_S)
         stop.wait(0.2)
 
 
@@ -293,6 +294,5 @@ def _line(fleet: Fleet) -> str:
     states = [query.state for query in status.queries]
     counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     batches = sum(query.batches for query in status.queries)
-    return (
-        f"{time.strftime('%H:%M:%S')} {counts}; {batches} batches; controller {status.controller}"
-    )
+    now = datetime.fromtimestamp(RealClock().now())
+    return f"{now:%H:%M:%S} {counts}; {batches} batches; controller {status.controller}"

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from slackwater.core.clock import RealClock
+from slackwater.core.protocols import Clock
 from slackwater.sampling import Grid, Monitor, Plan, Promise, Sampler
 from slackwater.sampling.plan import NO_NUMBER
 
@@ -41,8 +43,10 @@ class Planner:
         sampler: Sampler,
         promise: Promise,
         grid: Grid,
+        clock: Clock = RealClock(),
     ) -> None:
         self.name = name
+        self._clock = clock
         self._follow = follow
         self.sampler = sampler
         self.promise = promise
@@ -71,7 +75,7 @@ class Planner:
                 observed[f"{self.name}.input"], observed.get(f"{self.name}.result") or {}
             )
             untold = self._told_s < 0
-            if closed or untold or time.time() > self._renewed_s + RENEW_S:
+            if closed or untold or self._clock.now() > self._renewed_s + RENEW_S:
                 self._plan_anew(query)
         except Exception:  # the query goes on with the plan it has
             log.exception("no new plan for %s", self.name)
@@ -80,7 +84,7 @@ class Planner:
     def _plan_anew(self, query: str) -> None:
         self.plan = self._renew()
         wait_s = self.plan.cell.wait_us / 1e6
-        now_s = time.time()  # told again now and then: others describe the query too
+        now_s = self._clock.now()  # told again now and then: others describe the query too
         if abs(wait_s - self._told_s) > TELLING_S or now_s > self._told_at_s + RENEW_S:
             self.on_wait(query, wait_s)
             self._told_s, self._told_at_s = wait_s, now_s
@@ -100,7 +104,7 @@ class Planner:
         plan = self.sampler.plan(self.monitor, self.promise, self.grid)
         if not self.keeps_waits():
             plan = replace(plan, cell=replace(plan.cell, usual=NO_NUMBER))
-        plan = replace(plan, until_s=time.time() + PLAN_LASTS_S)
+        plan = replace(plan, until_s=self._clock.now() + PLAN_LASTS_S)
         self._follow(plan)
-        self._renewed_s = time.time()
+        self._renewed_s = self._clock.now()
         return plan

@@ -3,7 +3,6 @@
 import logging
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from slackwater.common.procfs import MachineMeter
+from slackwater.core.clock import RealClock
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.shedding.meter import Needs, QualityMeter
 from slackwater.engines.spark.shedding.shedders import Shedders
 from slackwater.quality import (
@@ -100,6 +101,8 @@ class QualityLoop:
         Called with the name of a query and the least time between its micro-batches.
     accuracy
         The definition of the current accuracy.
+    clock
+        Where time comes from.
     """
 
     def __init__(
@@ -110,15 +113,17 @@ class QualityLoop:
         on_resume: Callable[[str], None],
         on_pace: Callable[[str, float], None] = lambda name, pace_s: None,
         accuracy: Accuracy | None = None,
+        clock: Clock = RealClock(),
     ) -> None:
         self.settings = settings
+        self._clock = clock
         self.enabled = True
         self.decision: QualityDecision | None = None
         self._cores = cores
         self._on_pause = on_pause
         self._on_resume = on_resume
         self._on_pace = on_pace
-        self._machine = MachineMeter(cpus=settings.cpus)
+        self._machine = MachineMeter(cpus=settings.cpus, clock=clock)
         self.used = 0.0  # cores of this application, smoothed
         self._controller = QualityController(
             accuracy or Lag(settings.drain_s),
@@ -179,7 +184,7 @@ class QualityLoop:
         found = self._queries.get(name)
         if found is not None:
             accuracy, least = (min(max(part, 0.0), 1.0) for part in (accuracy, least))
-            found.ordered = Order(accuracy, least, time.time())
+            found.ordered = Order(accuracy, least, self._clock.now())
 
     def rate(self, name: str) -> float | None:
         """Return the rows per second that arrive for a query, as far as is known."""
@@ -249,7 +254,7 @@ class QualityLoop:
         if not queries:
             return
         layout, load, cluster = self._model(queries)
-        self.decision = self._controller.cycle(time.time(), cluster, layout, load)
+        self.decision = self._controller.cycle(self._clock.now(), cluster, layout, load)
         self._enforce([quality for quality, _ in queries], self.decision)
 
     def _measure(self, queries: list[Quality]) -> None:
@@ -311,7 +316,7 @@ class QualityLoop:
             quality.current = float(decision.current[place])
             least, order = quality.least, quality.ordered
             if order is not None:
-                fresh = time.time() < order.at_s + ORDER_LASTS_S
+                fresh = self._clock.now() < order.at_s + ORDER_LASTS_S
                 quality.desired = order.accuracy if fresh else max(quality.desired, least)
             rise = min(quality.desired, quality.applied + SLOWLY)
             quality.applied = max(rise, least)
