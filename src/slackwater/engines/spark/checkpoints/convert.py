@@ -110,7 +110,7 @@ def _check_places(origin: Path, goal: Path) -> None:
 
 
 def _log(folder: Path) -> list[tuple[int, Path]]:
-    """Entries of a metadata log by batch; temporary and checksum files are no entries."""
+    """Return the entries of a metadata log by batch; temporary and checksum files are none."""
     if not folder.is_dir():
         return []
     return sorted((int(path.name), path) for path in folder.iterdir() if path.name.isdecimal())
@@ -145,7 +145,7 @@ def _batches(folder: Path) -> tuple[list[str], ...]:
 
 
 def _replace_text(path: Path, text: str) -> None:
-    """Rewrite a file, and drop the checksums of its old content: Spark does without, if absent.
+    """Replace a file, and drop the checksums of its old content: Spark does without them.
 
     Hadoop's local file system keeps ``.NAME.crc``, Spark's own checksums are in ``NAME.crc``.
     """

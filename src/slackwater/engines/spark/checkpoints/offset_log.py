@@ -52,7 +52,7 @@ class OffsetEntry:
         raise UnsupportedEntry(f"its version is {version!r}, and only v1 and v2 are known")
 
     def text(self) -> str:
-        """The entry as Spark writes it."""
+        """Return the entry as Spark writes it."""
         keyed = self.version == "v2"
         lines = (f"{number}:{offset}" if keyed else offset for number, offset in self.offsets)
         return "\n".join((self.version, self.metadata, *lines))
@@ -63,12 +63,12 @@ class OffsetEntry:
         return any(n == 0 and _ANY_GATE_OFFSET.fullmatch(offset) for n, offset in self.offsets)
 
     def with_gate(self) -> "OffsetEntry":
-        """The same entry with the gate, at its start, as the first source."""
+        """Return the same entry with the gate, at its start, as the first source."""
         gate = (0, _FIRST_GATE_OFFSET)
         return replace(self, offsets=(gate, *((n + 1, offset) for n, offset in self.offsets)))
 
     def without_gate(self) -> "OffsetEntry":
-        """The same entry without its first source."""
+        """Return the same entry without its first source."""
         return replace(self, offsets=tuple((n - 1, offset) for n, offset in self.offsets if n))
 
 

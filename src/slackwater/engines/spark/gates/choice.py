@@ -11,7 +11,7 @@ GateKind = Literal["auto", "clock", "source", "none"]
 
 
 def choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
-    """The kind of gate, and the reason for it."""
+    """Choose the kind of gate; return it and the reason for it."""
     if wanted not in ("auto", "clock", "source", "none"):
         raise UsageError(f"unknown gate {wanted!r}; known: auto, clock, source, none")
     if wanted in ("source", "none"):

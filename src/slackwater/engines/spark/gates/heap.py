@@ -24,7 +24,7 @@ class Heap:
         self._local = bool(self._scala_context.isLocal())
 
     def message(self) -> MemoryUse:
-        """As it goes to the controller; ``executors`` is their memory, 0 with a local master."""
+        """Return it as it goes to the controller; ``executors`` is 0 with a local master."""
         used = sum(int(pool.getUsage().getUsed()) for pool in self._pools)
         return MemoryUse(used, self._limit, 0 if self._local else self._executors())
 

@@ -33,17 +33,17 @@ class Node:
     children: list["Node"] = field(default_factory=list)
 
     def walk(self) -> Iterator["Node"]:
-        """This node and all below it, depth first, parents first."""
+        """Yield this node and all below it, depth first, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def find(self, name: str) -> "Node | None":
-        """The first node of that class at or below this one."""
+        """Find the first node of that class at or below this one."""
         return next((node for node in self.walk() if node.name == name), None)
 
     def trees(self, key: str) -> Iterator["Node"]:
-        """The expression trees in a field, however deep its lists are nested."""
+        """Yield the expression trees in a field, however deep its lists are nested."""
         yield from _trees(self.fields.get(key))
 
 
@@ -54,13 +54,15 @@ def parse(flat: list[dict[str, Any]]) -> Node:
 
 
 def analyzed_plan(query: StreamingQuery) -> JavaObject:
-    """Exists from the query's start; ``logicalPlan`` is made lazily by the stream's own thread and
-    must not be asked for too early."""
+    """Return the analyzed plan, which exists from the query's start.
+
+    ``logicalPlan`` is made lazily by the stream's own thread and must not be asked for too early.
+    """
     return query._jsq.streamingQuery().analyzedPlan()
 
 
 def read_plan(plan: JavaObject) -> Node:
-    """The whole logical plan, in one call into the JVM."""
+    """Read the whole logical plan, in one call into the JVM."""
     return parse(json.loads(plan.toJSON()))
 
 
@@ -78,7 +80,7 @@ def node_options(plan: JavaObject, node: Node, *names: str) -> dict[str, str]:
 
 
 def java_node(plan: JavaObject, node: Node) -> JavaObject:
-    """The JVM's own object for a node of a plan that was read with `read_plan`."""
+    """Return the JVM's own object for a node of a plan that was read with `read_plan`."""
     current = plan
     for child in node.path:
         current = current.children().apply(child)
@@ -86,13 +88,13 @@ def java_node(plan: JavaObject, node: Node) -> JavaObject:
 
 
 def interval_s(interval: JavaObject) -> float:
-    """A ``CalendarInterval`` in seconds, counted as Spark's watermarks count it."""
+    """Return a ``CalendarInterval`` in seconds, counted as Spark's watermarks count it."""
     watermark = JavaClass(f"{_CATALYST}.plans.logical.EventTimeWatermark", _client(interval))
     return int(watermark.getDelayMs(interval)) / 1000.0
 
 
 def text_interval_s(text: str, plan: JavaObject) -> float:
-    """An interval as a user wrote it (``5 minutes``), in seconds."""
+    """Read an interval as a user wrote it (``5 minutes``), in seconds."""
     utf8 = JavaClass("org.apache.spark.unsafe.types.UTF8String", _client(plan))
     intervals = JavaClass(f"{_CATALYST}.util.IntervalUtils", _client(plan))
     return interval_s(intervals.stringToInterval(utf8.fromString(text)))

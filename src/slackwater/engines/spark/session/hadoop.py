@@ -73,7 +73,7 @@ def lighten(spark: SparkSession) -> bool:
 
 
 def _properties(spark: SparkSession, configuration: Any) -> Any:
-    """The live ``java.util.Properties`` inside a configuration."""
+    """Return the live ``java.util.Properties`` inside a configuration."""
     gateway: Any = spark.sparkContext._gateway
     jvm: Any = spark._jvm
     owner = jvm.java.lang.Class.forName("org.apache.hadoop.conf.Configuration")

@@ -25,7 +25,7 @@ class JavaVersion:
 
 
 def parse_java_version(text: str) -> int:
-    """The major number of a Java version.
+    """Read the major number of a Java version.
 
     >>> parse_java_version("17.0.15"), parse_java_version("21-ea"), parse_java_version("1.8.0_402")
     (17, 21, 8)
@@ -38,7 +38,7 @@ def parse_java_version(text: str) -> int:
 
 
 def find_java() -> Path:
-    """The executable that ``spark-submit`` would start: ``JAVA_HOME`` first, then the path."""
+    """Find the executable that ``spark-submit`` would start: ``JAVA_HOME``, then the path."""
     home = os.environ.get("JAVA_HOME")
     if home:
         executable = Path(home) / "bin" / "java"
@@ -52,7 +52,7 @@ def find_java() -> Path:
 
 
 def check_java() -> JavaVersion:
-    """The Java that Spark will start on, or a :class:`UsageError` if it cannot."""
+    """Return the Java that Spark will start on, or raise a :class:`UsageError` if it cannot."""
     executable = find_java()
     text = _version_from_release_file(executable) or _version_from_program(executable)
     major = parse_java_version(text)
@@ -62,7 +62,7 @@ def check_java() -> JavaVersion:
 
 
 def _version_from_release_file(executable: Path) -> str | None:
-    """What the ``release`` file beside a JDK says; reading it is free, starting a JVM is not."""
+    """Read what the ``release`` file beside a JDK says: that is free, starting a JVM is not."""
     try:
         text = (executable.resolve().parent.parent / "release").read_text()
     except OSError:
@@ -72,7 +72,7 @@ def _version_from_release_file(executable: Path) -> str | None:
 
 
 def _version_from_program(executable: Path) -> str:
-    """What ``java -version`` says."""
+    """Ask ``java -version``."""
     try:
         answer = subprocess.run(
             [executable, "-version"],

@@ -18,7 +18,7 @@ _KNOWN = ("yarn", "k8s://")
 
 
 def choose_master(given: str | None, conf: Mapping[str, str]) -> str | None:
-    """The master to ask for; None leaves what ``spark-submit`` or its files already set.
+    """Choose the master; ``None`` leaves what ``spark-submit`` or its files already set.
 
     Order: argument, ``conf``, ``SPARK_MASTER``, what is configured outside, ``local[*]``.
     """
@@ -29,7 +29,7 @@ def choose_master(given: str | None, conf: Mapping[str, str]) -> str | None:
 
 
 def is_local(master: str | None) -> bool:
-    """Whether every process of this master runs on this host.
+    """Tell whether every process of this master runs on this host.
 
     >>> is_local("local[2]"), is_local("spark://127.0.0.1:7077"), is_local("spark://far:7077")
     (True, True, False)
@@ -68,7 +68,7 @@ def check_master(master: str, limit_s: float = ANSWER_LIMIT_S) -> None:
 
 
 def _addresses(master: str) -> list[tuple[str, int]]:
-    """The hosts and ports of ``spark://host:port,host:port``."""
+    """Return the hosts and ports of ``spark://host:port,host:port``."""
     addresses = []
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
@@ -79,7 +79,7 @@ def _addresses(master: str) -> list[tuple[str, int]]:
 
 
 def _configured_outside() -> bool:
-    """Whether ``spark-submit``, its arguments or ``spark-defaults.conf`` name a master."""
+    """Tell whether ``spark-submit``, its arguments or ``spark-defaults.conf`` name a master."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # this process was started by spark-submit
         return True
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))

@@ -98,7 +98,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 def settings_of(profile: str) -> tuple[Setting, ...]:
-    """The rows that a profile applies.
+    """Return the rows that a profile applies.
 
     >>> settings_of("stock")
     ()
@@ -111,10 +111,10 @@ def settings_of(profile: str) -> tuple[Setting, ...]:
 
 
 def spark_conf(settings: tuple[Setting, ...]) -> dict[str, str]:
-    """Those of the settings that are plain Spark configuration."""
+    """Return those of the settings that are plain Spark configuration."""
     return {s.key: s.value for s in settings if s.where == "conf"}
 
 
 def jvm_flags(settings: tuple[Setting, ...]) -> list[str]:
-    """Those of the settings that the driver's JVM must be started with."""
+    """Return those of the settings that the driver's JVM must be started with."""
     return [f"{s.key}={s.value}" if s.value else s.key for s in settings if s.where == "jvm flag"]

@@ -38,7 +38,7 @@ def session(
     profile: str = "tuned",
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session tuned for many small micro-batches.
+    """Make a session tuned for many small micro-batches.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def build_session(
     settings: tuple[ProfileSetting, ...],
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """:func:`session` with any choice of settings, so that each can be measured alone."""
+    """Make a session with any choice of settings, so that each can be measured alone."""
     own = {key: str(value) for key, value in (conf or {}).items()}
     chosen = choose_master(master, own)
     wanted = spark_conf(settings) | own
@@ -102,7 +102,7 @@ def build_session(
 
 
 def _places(master: str | None) -> dict[str, str]:
-    """Where things are: this interpreter for Python workers, loopback for the driver.
+    """Return where things are: this interpreter for Python workers, loopback for the driver.
 
     With a master on another host the executors must reach the driver, so Spark chooses.
     """
@@ -128,7 +128,10 @@ def _start(app_name: str, wanted: Mapping[str, str]) -> SparkSession:
 
 
 def _merged_flags(profile_flags: list[str], user_options: str) -> list[str]:
-    """Profile first, so that the user's flag wins; but a JVM refuses two garbage collectors."""
+    """Merge flags, the profile's first, so that the user's win.
+
+    A JVM refuses two garbage collectors.
+    """
     if _COLLECTOR.search(user_options):
         profile_flags = [flag for flag in profile_flags if not _COLLECTOR.match(flag)]
     return profile_flags + user_options.split()
@@ -142,7 +145,7 @@ def _running_session() -> SparkSession | None:
 
 
 def _reuse(running: SparkSession, wanted: Mapping[str, str], flags: list[str]) -> SparkSession:
-    """The running session with the wanted settings, or an error that names what cannot be had."""
+    """Return the running session with the wanted settings, or say what cannot be had."""
     context_conf = dict(running.sparkContext.getConf().getAll())
     refused = [f"JVM flag {flag}" for flag in _missing_flags(running._jvm, flags)]
     changes = {}
@@ -173,7 +176,7 @@ def _missing_flags(jvm: Any, flags: list[str]) -> list[str]:
 
 @contextmanager
 def _environment_defaults(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for the JVM to be started; what is set already stays."""
+    """Set environment variables for the JVM to be started; what is set already stays."""
     added = {key: value for key, value in values.items() if key not in os.environ}
     os.environ.update(added)
     try:
