@@ -23,7 +23,7 @@ from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.checkpoints.ownership import claim
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.plans.discovery import discover
-from slackwater.engines.spark.queries.registry import first_line
+from slackwater.engines.spark.queries.failures import first_line
 from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.shedding.loop import QualitySettings
 from slackwater.operations.fleet_file import FleetFile, QualitySection, QuerySection

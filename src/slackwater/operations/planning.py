@@ -18,7 +18,7 @@ from slackwater.engines.simulator.prediction import (
     predict,
 )
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
-from slackwater.engines.spark.queries.registry import max_wait_s
+from slackwater.engines.spark.queries.specs import max_wait_s
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.traffic import Traffic
 

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.queries.registry import Registry
 
 
 @pytest.fixture
@@ -15,6 +16,7 @@ def make_fleet(
 ) -> Iterator[Callable[..., Fleet]]:
     """Makes fleets on the shared Spark, which are stopped when the test ends."""
     monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(Registry, "strict", True)
     made: list[Fleet] = []
 
     def make(policy: str = "fcfs", **options: object) -> Fleet:

@@ -424,10 +424,12 @@ def test_a_query_is_paused_and_goes_on_from_its_checkpoint(
 
 
 def test_what_the_controller_is_told_reaches_the_fleet(
-    spark: SparkSession, make_fleet: Callable[..., Fleet]
+    spark: SparkSession, make_fleet: Callable[..., Fleet], tmp_path: Path
 ) -> None:
     fleet = make_fleet("fcfs")
-    fleet.start(rate(spark).writeStream.format("noop"), name="q", target=2.0)
+    writer = rate(spark).writeStream.format("noop")
+    writer = writer.option("checkpointLocation", str(tmp_path / "c"))
+    fleet.start(writer, name="q", target=2.0)
 
     def watched() -> Watched:
         return ask(fleet.socket, AskWatch(), Watched)

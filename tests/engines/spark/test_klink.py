@@ -118,7 +118,9 @@ def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[...
     writer = ysb.query(spark).writeStream.format("memory").outputMode("update")
     fleet.start(writer, name="updates")
     eventually(lambda: fleet.status().queries[0].batches >= 4, 60)
-    assert fleet._members["updates"].spec.deadlines.output_mode == "update"
+    record = fleet._registry.get("updates")
+    assert record is not None
+    assert record.spec.deadlines.output_mode == "update"
     stages = {(d["figures"] or {}).get("stage") for d in fleet.explain(last=200)}
     assert "sweep" in stages
     assert "emit" not in stages

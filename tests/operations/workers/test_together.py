@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import pytest
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.queries.status import Accuracies
+from slackwater.engines.spark.queries.record import Accuracies
 from slackwater.operations import fleet_file as config
 from slackwater.operations.workers import worker as worker_module
 from slackwater.operations.workers.supervisor import Supervisor

@@ -12,7 +12,7 @@ from typing import Any
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.queries.registry import first_line
+from slackwater.engines.spark.queries.failures import first_line
 from slackwater.ipc.framing import ProtocolError
 from slackwater.operations import fleet_file as config
 from slackwater.operations.fleet_file import FleetFile

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from slackwater.core.windows import Deadlines, InputStream, Window
-from slackwater.engines.spark.gates.source import FORMAT, GateSource
-from slackwater.engines.spark.plans.discovery import discover, discover_query
+from slackwater.engines.spark.gates.source import GateSource
+from slackwater.engines.spark.plans.discovery import GATE_FORMAT, discover, discover_query
 
 pytestmark = pytest.mark.spark
 
@@ -242,7 +242,7 @@ def test_source_gate_is_no_input(spark: SparkSession) -> None:
     build, expected = SHAPES["sliding"]
     df = build(spark)
     spark.dataSource.register(GateSource)
-    gate = spark.readStream.format(FORMAT).schema(df.schema).load()
+    gate = spark.readStream.format(GATE_FORMAT).schema(df.schema).load()
     assert discover(gate.union(df)) == expected
 
 

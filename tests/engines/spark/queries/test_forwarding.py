@@ -7,7 +7,8 @@ from slackwater.core.model import Outlook, QueryMetrics, QuerySpec, QueryState, 
 from slackwater.core.windows import Deadlines, InputStream, Window
 from slackwater.engines.spark.control.view import entry
 from slackwater.engines.spark.queries.forwarding import FleetParts
-from slackwater.engines.spark.queries.registry import Member
+from slackwater.engines.spark.queries.record import QueryRecord
+from slackwater.engines.spark.queries.registry import Registry
 from slackwater.ipc.messages import Told
 
 WINDOW = Window("tumbling", 3.0, 3.0)
@@ -18,25 +19,24 @@ class FakeAgent:
 
     def __init__(self) -> None:
         self.sent: list[Told] = []
-        self.specs: list[QuerySpec] = []
         self.link = self
 
     def send(self, message: Told) -> None:
         self.sent.append(message)
-
-    def add(self, spec: QuerySpec) -> None:
-        self.specs.append(spec)
 
 
 class Fleet:
     """One query."""
 
     def __init__(self, deadlines: Deadlines, **metrics: Any) -> None:
-        self.member = Member(QuerySpec("q", deadlines=deadlines), "clock")
+        self.registry = Registry()
+        record = self.registry.add(QueryRecord(QuerySpec("q", deadlines=deadlines), "clock"))
+        self.specs: list[QuerySpec] = []
+        self.registry.subscribe(lambda old, new: self.specs.append(new.spec))
         self.agent = FakeAgent()
-        state = QueryState(self.member.spec, metrics=QueryMetrics(**metrics))
+        state = QueryState(record.spec, metrics=QueryMetrics(**metrics))
         known = {"q": entry(state, now_s=0.0)}
-        self.parts = FleetParts({"q": self.member}, self.agent, lambda: (known, False))  # type: ignore[arg-type]
+        self.parts = FleetParts(self.registry, self.agent, lambda: (known, False))  # type: ignore[arg-type]
 
 
 def progress(start: str, newest: str) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def test_a_writer_takes_the_windows_of_its_readers_and_keeps_them() -> None:
     ahead = {"windows": [asdict(WINDOW)], "delay_s": 0.3, "cost": [0.4, 1e-5]}
     for _ in range(2):
         fleet.parts.hear("q", "reader", ahead)
-    assert [spec.deadlines.windows for spec in fleet.agent.specs] == [(WINDOW,)]
+    assert [spec.deadlines.windows for spec in fleet.specs] == [(WINDOW,)]
     assert fleet.agent.sent[-1] == Told("q", beyond=Outlook(0.4, 1e-5))
     fleet.parts.hear("q", "another", {**ahead, "delay_s": 1.3, "cost": [0.1, 2e-5]})
-    assert fleet.agent.specs[-1].deadlines.windows == (WINDOW, Window("tumbling", 3.0, 3.0, 1.0))
+    assert fleet.specs[-1].deadlines.windows == (WINDOW, Window("tumbling", 3.0, 3.0, 1.0))
     assert fleet.agent.sent[-1].beyond == (0.4, 2e-5)
 
 

@@ -40,7 +40,7 @@ class FleetControl:
         return self._running.pid if isinstance(self._running, ControllerProcess) else None
 
     def await_held(self, link: Link) -> None:
-        """Until it answers, but not for ever."""
+        """Wait until it answers, but not for ever."""
         if not link.wait_held(START_S):
             log.warning("the controller did not come up; queries run as plain Spark until it does")
 
@@ -48,29 +48,29 @@ class FleetControl:
         ask(self._socket, Control(action="off"), Controlled)
 
     def on(self, link: Link) -> None:
-        """Also starts one that had given up."""
+        """Have it hold queries; start one that had given up."""
         if isinstance(self._running, ControllerProcess) and self._running.given_up:
             self._running = self._start()
             self.await_held(link)
         ask(self._socket, Control(action="on"), Controlled)
 
     def keep_policy(self, policy: str) -> None:
-        """One that is started later has this policy too."""
+        """Have one that is started later use this policy too."""
         self._settings = replace(self._settings, policy=policy, parameters={})
         if isinstance(self._running, ControllerProcess):
             self._running.settings = self._settings
 
     def cpu_s(self) -> float:
-        """CPU time that it has used so far."""
+        """Return the CPU time that it has used so far."""
         return ask(self._socket, AskCost(), Cost).cpu_s
 
     def known(self) -> tuple[Known, bool]:
-        """What it knows of each query, and whether gates are open."""
+        """Return what it knows of each query, and whether gates are open."""
         answer = ask(self._socket, AskStatus(), Status, timeout_s=1.0)
         return {entry.spec.name: entry for entry in answer.queries}, answer.open
 
     def decisions(self, last: int, query: str | None) -> list[dict[str, Any]]:
-        """The last ones, newest first, as JSON has them."""
+        """Return the last decisions, newest first, as JSON has them."""
         return ask(self._socket, AskDecisions(last=last, query=query), list[dict[str, Any]])
 
     def close(self) -> None:

@@ -6,12 +6,13 @@ reports the arrival on a queue and then waits for a permit, at most ``max_wait``
 to zero the gate is open and the query runs as plain Spark.
 """
 
-import time
+import threading
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
@@ -32,13 +33,18 @@ class ClockGate:
     Parameters
     ----------
     name
-        Of the query; arrivals are reported as ``"arrive NAME"`` and ends of batches as
-        ``"done NAME"`` on ``reports``, a JVM queue.
+        Of the query, for messages.
+    run
+        Arrivals are reported as ``"arrive RUN"`` and ends of batches as ``"done RUN"`` on
+        ``reports``, a JVM queue: runs of one query are told apart.
     """
 
-    def __init__(self, handles: Handles, name: str, reports: JavaObject) -> None:
+    def __init__(self, handles: Handles, name: str, run: str, reports: JavaObject) -> None:
         concurrent = handles.java.util.concurrent
         self.name = name
+        self.run = run
+        self._lock = threading.Lock()  # it may be taken off while it is being put on
+        self._off = False  # taken off for good
         self._handles = handles
         self._reports = reports
         self._permits = concurrent.Semaphore(0)
@@ -67,11 +73,10 @@ class ClockGate:
         """Take over a query that runs; it is held from its next trigger on."""
         self._execution = execution_of(query._jsq)
         check_trigger(self._execution)
-        until_s = time.monotonic() + INITIALISE_LIMIT_S
-        while self._execution.triggerExecutor() is None:  # its sources are being made
-            if time.monotonic() >= until_s or not query.isActive:
-                raise ClockGateUnavailable(f"query {self.name!r} has not begun; is it active?")
-            time.sleep(0.01)
+        limit = Deadline(INITIALISE_LIMIT_S)  # its sources are being made
+        limit.wait_for(lambda: self._has_begun() or not query.isActive, every_s=0.01)
+        if not self._has_begun():
+            raise ClockGateUnavailable(f"query {self.name!r} has not begun; is it active?")
         self._install_loop_clock()
 
     def install_at_start(self, execution: JavaObject) -> None:
@@ -82,34 +87,37 @@ class ClockGate:
         """
         check_trigger(execution)
         self._execution = execution
-        handles = self._handles
-        once = handles.java.util.concurrent.atomic.AtomicBoolean(True)
-        first = handles.method(
-            "java.util.concurrent.atomic.AtomicBoolean",
-            "getAndSet",
-            handles.bool,
-            handles.bool,
-            of=once,
-        )
-        first = handles.insert(first, 0, False)
-        whole = handles.choose(first, self._hold(), self._now())
-        arguments = handles.type("[Ljava.lang.Object;")
-        clock = handles.implement(_CLOCK, handles.ignoring(whole, arguments))
         self._original = execution.triggerClock()
+        clock = self._first_clock(self._original)
         self._set_field(execution, f"{_RUNTIME}.StreamExecution", "triggerClock", clock)
+        if self._has_begun():  # its thread did not wait for us
+            self.finish_install()
 
     def finish_install(self) -> None:
-        """After the first arrival of a query installed at its start: hold every trigger."""
-        owner = f"{_RUNTIME}.StreamExecution"
-        self._set_field(self._execution, owner, "triggerClock", self._original)
-        self._install_loop_clock()
+        """Hold every trigger: the first arrival of a query installed at its start has come."""
+        with self._lock:
+            if not self._off:
+                self._restore_execution()
+                self._install_loop_clock()
 
     def uninstall(self) -> None:
-        """Put Spark's own clock back."""
+        """Put Spark's own clock back, wherever the query is on its way."""
         self.open()
-        executor = self._execution.triggerExecutor()
-        if executor is not None:
-            self._set_field(executor, _EXECUTOR, "clock", self._execution.triggerClock())
+        with self._lock:
+            self._off = True
+            self._restore_execution()
+            if self._has_begun():
+                own = self._execution.triggerClock()
+                self._set_field(self._execution.triggerExecutor(), _EXECUTOR, "clock", own)
+
+    def _has_begun(self) -> bool:
+        return self._execution.triggerExecutor() is not None
+
+    def _restore_execution(self) -> None:
+        """Put the execution's own clock back, if it was replaced at the start."""
+        if self._original is not None:
+            owner = f"{_RUNTIME}.StreamExecution"
+            self._set_field(self._execution, owner, "triggerClock", self._original)
 
     def _install_loop_clock(self) -> None:
         executor = self._execution.triggerExecutor()
@@ -133,20 +141,20 @@ class ClockGate:
     # -- the clocks -----------------------------------------------------------------------------
 
     def _now(self) -> JavaObject:
-        """``() → Object``: the time in ms."""
+        """Return ``() → Object``: the time in ms."""
         handles = self._handles
         now = handles.static("java.lang.System", "currentTimeMillis", handles.long)
         return handles.returning(now, handles.object)
 
     def _report(self, what: str) -> JavaObject:
-        """``() → boolean``: put a line on the queue; when it is full nobody listens any more."""
+        """Return ``() → boolean``: put a line on the queue; if it is full nobody listens."""
         handles = self._handles
         owner = "java.util.concurrent.LinkedBlockingQueue"
         offer = handles.method(owner, "offer", handles.bool, handles.object, of=self._reports)
-        return handles.insert(offer, 0, f"{what} {self.name}")
+        return handles.insert(offer, 0, f"{what} {self.run}")
 
     def _hold(self) -> JavaObject:
-        """``() → Object``: report the arrival, wait for a permit, tell the time.
+        """Return ``() → Object``: report the arrival, wait for a permit, tell the time.
 
         Permits left over from before the arrival are thrown away first: a grant that came after
         the query had gone on by itself must not let its next trigger pass.
@@ -166,28 +174,56 @@ class ClockGate:
         # Interrupted means stopped: the loop sees that for itself as soon as the clock returns.
         return handles.on_interrupt(whole, self._now())
 
+    def _first_clock(self, original: JavaObject) -> JavaObject:
+        """Make a clock that holds its first call, and then tells and awaits time as ``original``.
+
+        The trigger executor may keep this clock, if the gate is taken off while it is being made.
+        """
+        handles = self._handles
+        owner = "java.util.concurrent.atomic.AtomicBoolean"
+        once = handles.java.util.concurrent.atomic.AtomicBoolean(True)
+        first = handles.method(owner, "getAndSet", handles.bool, handles.bool, of=once)
+        first = handles.ignoring(handles.insert(first, 0, False), self._arguments)
+        hold = handles.ignoring(self._hold(), self._arguments)
+        wait = handles.on_interrupt(self._wait(original), self._now())
+        return handles.implement(_CLOCK, handles.choose(first, hold, self._if_target(wait)))
+
     def _asap_clock(self) -> JavaObject:
-        """For triggers as soon as possible: the loop asks for the time once, before the trigger."""
-        arguments = self._handles.type("[Ljava.lang.Object;")
-        return self._handles.implement(_CLOCK, self._handles.ignoring(self._hold(), arguments))
+        """Make the clock for triggers as soon as possible: asked once, before each trigger."""
+        return self._handles.implement(
+            _CLOCK, self._handles.ignoring(self._hold(), self._arguments)
+        )
 
     def _interval_clock(self, original: JavaObject) -> JavaObject:
-        """For triggers at an interval: wait for the interval's end first, then for the permit."""
+        """Make the clock for triggers at an interval: await the interval's end, then the permit."""
         handles = self._handles
-        arguments = handles.type("[Ljava.lang.Object;")
-        wait = handles.method(_CLOCK, "waitTillTime", handles.long, handles.long, of=original)
+        done = handles.ignoring(self._report("done"), self._arguments)
+        hold = handles.ignoring(self._hold(), self._arguments)
+        held = handles.then(done, self._wait(original), hold)
+        return handles.implement(_CLOCK, self._if_target(handles.on_interrupt(held, self._now())))
+
+    @property
+    def _arguments(self) -> JavaObject:
+        """The type of what a proxy is called with."""
+        return self._handles.type("[Ljava.lang.Object;")
+
+    def _wait(self, clock: JavaObject) -> JavaObject:
+        """Return ``(Object[] {target}) → Object``: wait until a moment on a clock."""
+        handles = self._handles
+        wait = handles.method(_CLOCK, "waitTillTime", handles.long, handles.long, of=clock)
         wait = handles.collect(wait, handles.first_argument(handles.long))
-        done = handles.ignoring(self._report("done"), arguments)
-        hold = handles.ignoring(self._hold(), arguments)
-        held = handles.on_interrupt(handles.then(done, wait, hold), self._now())
-        now = handles.ignoring(self._now(), arguments)
+        return handles.returning(wait, handles.object)
+
+    def _if_target(self, waiting: JavaObject) -> JavaObject:
+        """Choose ``waiting`` for calls that name a moment, the time for those that ask for it."""
+        handles = self._handles
         has_target = handles.static("java.util.Objects", "nonNull", handles.bool, handles.object)
-        has_target = has_target.asType(handles.signature(handles.bool, arguments))
-        return handles.implement(_CLOCK, handles.choose(has_target, held, now))
+        has_target = has_target.asType(handles.signature(handles.bool, self._arguments))
+        return handles.choose(has_target, waiting, handles.ignoring(self._now(), self._arguments))
 
 
 def execution_of(jquery: JavaObject) -> JavaObject:
-    """The running execution behind a query handle."""
+    """Return the running execution behind a query handle."""
     try:
         return jquery.streamingQuery()
     except Exception:  # already the execution itself
@@ -203,7 +239,7 @@ def check_trigger(execution: JavaObject) -> None:
 
 
 def probe(spark: SparkSession) -> str | None:
-    """Why this session cannot have clock gates; ``None`` when it can."""
+    """Return why this session cannot have clock gates; ``None`` when it can."""
     if not hasattr(spark, "_jsparkSession"):
         return "Spark Connect has no access to the driver's JVM"
     version: Any = spark.version

@@ -8,17 +8,22 @@ listener bus brings it some milliseconds later) and the watermark that the next 
 import json
 import logging
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
+from pyspark.sql.streaming.query import StreamingQuery
+
+from slackwater.engines.spark.gates.clock import execution_of
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
 log = logging.getLogger("slackwater.fleet")
 
-_TRACKER = "org.apache.spark.sql.execution.streaming.runtime.WatermarkTracker"
+_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+_TRACKER = f"{_RUNTIME}.WatermarkTracker"
 _PARTS = "operatorToWatermarkMap"
+_TEMPORARY = "deleteCheckpointOnStop"
 
 
-class Peek:
+class ExecutionView:
     """What one execution shows. A Spark that hides something is asked only once."""
 
     def __init__(self, handles: Handles, execution: JavaObject) -> None:
@@ -29,7 +34,7 @@ class Peek:
         self._blind = False
 
     def progress(self) -> dict[str, Any] | None:
-        """Of the last batch, once; ``None`` when none has ended since."""
+        """Return the last batch's progress, once; ``None`` when none has ended since."""
         try:
             last = self._execution.lastProgress()
             if last is None or last.batchId() == self._batch:
@@ -42,7 +47,7 @@ class Peek:
             return None
 
     def watermarks_ms(self) -> tuple[int | None, list[int]]:
-        """Of the next batch, and of each watermark in the plan that it is made of."""
+        """Return the next batch's watermark, and each in the plan that it is made of."""
         if self._blind:
             return None, []
         try:
@@ -61,8 +66,32 @@ class Peek:
             return None, []
 
 
+class Checkpoint(NamedTuple):
+    """Where a query's progress is kept."""
+
+    location: str
+    temporary: bool  # made up by Spark, and deleted when the query is stopped
+    recovers: bool  # whether its sink lets another run go on from there
+
+
+def checkpoint_of(handles: Handles, query: StreamingQuery) -> Checkpoint | None:
+    """Return the checkpoint of a query that runs or has run; ``None`` if Spark does not show it."""
+    try:
+        execution = execution_of(query._jsq)
+        made_up = handles.type(f"{_RUNTIME}.StreamExecution").getDeclaredField(_TEMPORARY)
+        made_up.setAccessible(True)
+        return Checkpoint(
+            str(execution.resolvedCheckpointRoot()),
+            bool(made_up.get(execution)),
+            execution.sink().name() != "MemorySink",
+        )
+    except Exception as error:
+        log.info("the checkpoint of %s is not known: %s", query.name, error)
+        return None
+
+
 def _by_operator(text: str) -> list[int]:
-    """Values of a Scala map in the order of its keys: one call instead of one for each entry.
+    """Return values of a Scala map in the order of its keys: one call, not one for each entry.
 
     An input without events has none yet, which counts as the epoch.
 

@@ -5,75 +5,146 @@ here by a method handle that puts each event on the queue that the gates report 
 reads everything from one place, in order, when it wants to: the listener bus never waits for it.
 
 One event does wait: ``onQueryStarted`` runs on the query's own thread before its first trigger.
-That thread is held until :meth:`QueryEvents.started` lets it go on (at most two seconds), which is
-the moment to put a gate on it.
+That thread is held until :meth:`Start.let_go` (at most two seconds), which is the moment to put a
+gate on it. It has inherited the local properties of the thread that called ``start()``, and so
+carries the mark by which a start of ours is told from any other.
 """
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.clientserver import ClientServer
+from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
 _API = "org.apache.spark.sql.streaming"
+_STARTED = f"{_API}.StreamingQueryListener$QueryStartedEvent"
+_CONTEXT = "org.apache.spark.SparkContext"
+_SEMAPHORE = "java.util.concurrent.Semaphore"
+_STRING = "java.lang.String"
+_LIST = "java.util.List"
+_MARK = "slackwater.start"  # a local property of Spark's
+_NO_MARK = "-"
 START_LIMIT_MS = 2000
 
 
+class Start:
+    """A query that has begun and waits to be let go."""
+
+    def __init__(self, report: JavaList) -> None:
+        self._permit: JavaObject = report[0]
+        mark, _, event = str(report[1]).partition(" ")
+        self.mark = None if mark == _NO_MARK else mark
+        self.event: dict[str, Any] = json.loads(event)
+
+    def let_go(self) -> None:
+        """Let the query's thread go on."""
+        self._permit.release()
+
+
 class QueryEvents:
-    """Registers the listener; ``reports`` is the JVM queue."""
+    """Registers the listener; ``reports`` is the JVM queue.
+
+    A start is reported as a list, see :class:`Start`; other events as they are.
+    """
 
     def __init__(self, spark: SparkSession, handles: Handles, reports: JavaObject) -> None:
+        self._handles = handles
+        self._context = spark.sparkContext
+        self._jcontext: JavaObject = spark.sparkContext._jsc.sc()
         self._streams: JavaObject = spark._jsparkSession.streams()
-        self._permits = handles.java.util.concurrent.Semaphore(0)
         interface = f"{_API}.PythonStreamingQueryListener"
-        proxy = handles.implement(interface, self._deliver(handles, reports))
+        proxy = handles.implement(interface, self._deliver(reports))
         jvm: JavaObject = spark._jvm
         self._listener = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(
             proxy
         )
         self._streams.addListener(self._listener)
 
-    def started(self) -> None:
-        """Let the thread of the query that has just started go on."""
-        self._permits.release()
+    @contextmanager
+    def marked(self, mark: str) -> Iterator[None]:
+        """Have a query that this thread starts meanwhile carry the mark.
+
+        Where Python's threads do not have threads of their own in the JVM, it carries none.
+        """
+        if not isinstance(self._context._gateway, ClientServer):
+            yield
+            return
+        self._context.setLocalProperty(_MARK, f"{mark} ")
+        try:
+            yield
+        finally:
+            self._context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]
 
     def query(self, query_id: str) -> JavaObject:
-        """The query with this id, or ``None`` when it has already ended."""
+        """Return the query with this id, or ``None`` when it has already ended."""
         return self._streams.get(query_id)
 
     def close(self) -> None:
         self._streams.removeListener(self._listener)
-        self._permits.release(1000)
 
-    def _deliver(self, handles: Handles, reports: JavaObject) -> JavaObject:
-        """``(Object[] arguments) → null``: offer the event, and wait if it is a start."""
+    def _deliver(self, reports: JavaObject) -> JavaObject:
+        """Return ``(Object[] arguments) → null``: offer the event, and wait if it is a start."""
+        handles = self._handles
         arguments = handles.type("[Ljava.lang.Object;")
         event = handles.first_argument(handles.object)
         owner = "java.util.concurrent.LinkedBlockingQueue"
         offer = handles.method(owner, "offer", handles.bool, handles.object, of=reports)
-        offer = handles.collect(offer, event)
-        kind = handles.type(f"{_API}.StreamingQueryListener$QueryStartedEvent")
+        kind = handles.type(_STARTED)
         is_start = handles.method(
             "java.lang.Class", "isInstance", handles.bool, handles.object, of=kind
         )
         is_start = handles.collect(is_start, event)
+        deliver = handles.choose(
+            is_start, self._deliver_start(offer, event), handles.collect(offer, event)
+        )
+        return handles.then(deliver, handles.ignoring(handles.nothing(), arguments))
+
+    def _deliver_start(self, offer: JavaObject, event: JavaObject) -> JavaObject:
+        """Return ``(Object[] arguments) → boolean``: offer a permit with the event, wait for it.
+
+        Each start has a permit of its own: one that comes too late is nobody else's.
+        """
+        handles = self._handles
+        arguments = handles.type("[Ljava.lang.Object;")
+        pair = handles.static("java.util.Arrays", "asList", handles.type(_LIST), arguments)
+        pair = handles.returning(pair.asCollector(arguments, 2), handles.object)
+        offer = handles.collect(offer, pair)
+        offer = handles.collect(offer, self._line(event), position=1)
         unit = handles.type("java.util.concurrent.TimeUnit")
-        permit = handles.method(
-            "java.util.concurrent.Semaphore",
-            "tryAcquire",
-            handles.bool,
-            handles.long,
-            unit,
-            of=self._permits,
-        )
-        permit = handles.insert(permit, 1, handles.java.util.concurrent.TimeUnit.MILLISECONDS)
+        wait = handles.virtual(_SEMAPHORE, "tryAcquire", handles.bool, handles.long, unit)
+        wait = handles.insert(wait, 2, handles.java.util.concurrent.TimeUnit.MILLISECONDS)
         limit = handles.java.util.concurrent.atomic.AtomicReference(START_LIMIT_MS)
-        permit = handles.ignoring(handles.collect(permit, handles.number(limit)), arguments)
-        # A permit that came too late for an earlier start must not be taken for this one.
-        drain = handles.method(
-            "java.util.concurrent.Semaphore", "drainPermits", handles.int, of=self._permits
+        wait = handles.collect(wait, handles.number(limit), position=1)
+        wait = wait.asType(handles.signature(handles.bool, handles.object))
+        wait = handles.ignoring(wait, arguments, position=1)
+        permit = handles.insert(handles.constructor(_SEMAPHORE, handles.int), 0, 0)
+        permit = handles.returning(permit, handles.object)
+        return handles.fold(handles.then(offer, self._unmark(), wait), permit)
+
+    def _line(self, event: JavaObject) -> JavaObject:
+        """Return ``(Object[] arguments) → Object``: this thread's mark and the event as JSON."""
+        handles = self._handles
+        text = handles.type(_STRING)
+        mark = handles.method(_CONTEXT, "getLocalProperty", text, text, of=self._jcontext)
+        mark = handles.returning(handles.insert(mark, 0, _MARK), handles.object)
+        shown = handles.static("java.util.Objects", "toString", text, handles.object, text)
+        shown = handles.collect(handles.insert(shown, 1, f"{_NO_MARK} "), mark)
+        line = handles.collect(handles.virtual(_STRING, "concat", text, text), shown)
+        as_json = handles.virtual(_STARTED, "json", text)
+        as_json = as_json.asType(handles.signature(text, handles.object))
+        line = handles.collect(line, handles.collect(as_json, event))
+        return handles.returning(line, handles.object)
+
+    def _unmark(self) -> JavaObject:
+        """Return ``() → void``: take the mark off this thread, so that its jobs do not carry it."""
+        handles = self._handles
+        text = handles.type(_STRING)
+        put = handles.method(
+            _CONTEXT, "setLocalProperty", handles.void, text, text, of=self._jcontext
         )
-        drain = handles.ignoring(drain, arguments)
-        no_wait = handles.static("java.util.Objects", "nonNull", handles.bool, handles.object)
-        no_wait = no_wait.asType(handles.signature(handles.bool, arguments))
-        wait_if_start = handles.choose(is_start, permit, no_wait)
-        nothing = handles.ignoring(handles.nothing(), arguments)
-        return handles.then(drain, offer, wait_if_start, nothing)
+        return handles.insert(handles.insert(put, 0, _MARK), 0, None)

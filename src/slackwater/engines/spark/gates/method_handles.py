@@ -47,8 +47,15 @@ class Handles:
         self, owner: str, name: str, returns: JavaObject, *takes: JavaObject, of: JavaObject
     ) -> JavaObject:
         """A method of one object: ``of`` is bound."""
-        found = self._lookup.findVirtual(self.type(owner), name, self.signature(returns, *takes))
-        return found.bindTo(of)
+        return self.virtual(owner, name, returns, *takes).bindTo(of)
+
+    def virtual(self, owner: str, name: str, returns: JavaObject, *takes: JavaObject) -> JavaObject:
+        """A method of any object, which is its first argument."""
+        return self._lookup.findVirtual(self.type(owner), name, self.signature(returns, *takes))
+
+    def constructor(self, owner: str, *takes: JavaObject) -> JavaObject:
+        kind = self.type(owner)
+        return self._lookup.findConstructor(kind, self.signature(self.void, *takes))
 
     def static(self, owner: str, name: str, returns: JavaObject, *takes: JavaObject) -> JavaObject:
         return self._lookup.findStatic(self.type(owner), name, self.signature(returns, *takes))
@@ -75,9 +82,13 @@ class Handles:
         values = self.array(self.java.lang.Object, value)
         return self._factory.insertArguments(handle, position, values)
 
-    def collect(self, handle: JavaObject, argument: JavaObject) -> JavaObject:
-        """Compute the first argument of ``handle`` by ``argument``."""
-        return self._factory.collectArguments(handle, 0, argument)
+    def collect(self, handle: JavaObject, argument: JavaObject, position: int = 0) -> JavaObject:
+        """Compute an argument of ``handle``, by default the first, by ``argument``."""
+        return self._factory.collectArguments(handle, position, argument)
+
+    def fold(self, handle: JavaObject, first: JavaObject) -> JavaObject:
+        """Compute the first argument of ``handle`` once, for all of its steps."""
+        return self._factory.foldArguments(handle, first)
 
     def then(self, *steps: JavaObject) -> JavaObject:
         """Run the steps in order on the same arguments; the last one's result counts."""
@@ -86,9 +97,10 @@ class Handles:
             result = self._factory.foldArguments(result, self.returning(step, self.void))
         return result
 
-    def ignoring(self, handle: JavaObject, *kinds: JavaObject) -> JavaObject:
-        """The same handle, taking (and ignoring) further arguments in front."""
-        return self._factory.dropArguments(handle, 0, self.array(self.java.lang.Class, *kinds))
+    def ignoring(self, handle: JavaObject, *kinds: JavaObject, position: int = 0) -> JavaObject:
+        """The same handle, taking (and ignoring) further arguments, by default in front."""
+        kinds = self.array(self.java.lang.Class, *kinds)
+        return self._factory.dropArguments(handle, position, kinds)
 
     def choose(self, test: JavaObject, yes: JavaObject, no: JavaObject) -> JavaObject:
         return self._factory.guardWithTest(test, yes, no)

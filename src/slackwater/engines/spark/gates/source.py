@@ -20,13 +20,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark.plans.discovery import GATE_FORMAT
 from slackwater.engines.spark.session.interpreter import use_this_interpreter
 from slackwater.engines.spark.sources.process import end_quietly
 from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import Arrive, Grant
 
-FORMAT = "slackwater-gate"
 OFFSET = {"g": 0}
 # Spark keeps the sources of a batch in a Scala map, which keeps its order for up to four entries.
 MOST_OTHER_SOURCES = 3
@@ -38,7 +39,7 @@ class GateSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        return FORMAT
+        return GATE_FORMAT
 
     def streamReader(self, schema: StructType) -> "GateReader":
         return GateReader(dict(self.options))
@@ -128,6 +129,17 @@ class _Turnstile:
             self._arrive()
 
 
+def refuse_ungatable(name: str, df: DataFrame, sources: int) -> None:
+    """Refuse a DataFrame that a source gate cannot hold."""
+    if not df.isStreaming:
+        raise UsageError(f"{name}: a batch DataFrame cannot be gated; read it with readStream")
+    if sources > MOST_OTHER_SOURCES:
+        raise UsageError(
+            f"{name} has {sources} sources; Spark asks the gate first only beside "
+            f"{MOST_OTHER_SOURCES} others: use the clock gate (fleet.start)"
+        )
+
+
 def gate(
     spark: SparkSession,
     df: DataFrame,
@@ -141,7 +153,7 @@ def gate(
     use_this_interpreter(spark)
     spark.dataSource.register(GateSource)
     source = (
-        spark.readStream.format(FORMAT)
+        spark.readStream.format(GATE_FORMAT)
         .schema(df.schema)
         .option("query", query)
         .option("socket", str(socket))

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
-from slackwater.engines.spark.gates.source import FORMAT as GATE_SOURCE
 from slackwater.engines.spark.plans.tree import (
     Node,
     analyzed_plan,
@@ -29,6 +28,7 @@ from slackwater.engines.spark.plans.tree import (
 
 _log = logging.getLogger(__name__)
 
+GATE_FORMAT = "slackwater-gate"  # of the source gate, which is no input of the user's query
 _MICROSECONDS = 1_000_000
 # What turns a window column into something with a deadline; a mere projection has none.
 _STATEFUL = {
@@ -128,8 +128,8 @@ class _PlanReader:
         return node.children
 
     def _input(self, leaf: Node, watermarks: tuple[Node, ...]) -> tuple[int, ...]:
-        if leaf.fields.get("sourceName") == GATE_SOURCE:
-            return ()  # ours, no input of the user's query
+        if leaf.fields.get("sourceName") == GATE_FORMAT:
+            return ()
         if leaf.path not in self.inputs:
             self.inputs[leaf.path] = self._input_stream(leaf, watermarks)
         return (list(self.inputs).index(leaf.path),)

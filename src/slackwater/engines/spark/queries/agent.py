@@ -3,22 +3,28 @@
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.model import QuerySpec
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.clock import ClockGate, ClockGateUnavailable, execution_of
-from slackwater.engines.spark.gates.execution import Peek
+from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, checkpoint_of
 from slackwater.engines.spark.gates.heap import Heap
-from slackwater.engines.spark.gates.listener import QueryEvents
+from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.progress import batch_end_s, known_progress, read_progress
+from slackwater.engines.spark.queries.record import QueryRecord, State
+from slackwater.engines.spark.queries.registry import Registry
+from slackwater.engines.spark.queries.status import note
 from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import (
@@ -41,137 +47,183 @@ NOTES_PERIOD_S = 1.0  # between two looks whether something is to be noted
 NOTES_AGAIN_S = 5.0  # for a controller that was started anew
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 
+ProgressSink = Callable[[str, dict[str, Any]], None]  # name of the query, its progress
+
 
 @dataclass
 class Held:
-    """A query behind a clock gate."""
+    """A run behind a clock gate."""
 
     gate: ClockGate
-    peek: Peek
+    view: ExecutionView
+    max_wait_s: float
     seq: int = 0  # arrivals so far
     waiting: bool = False
     starting: bool = False  # installed at start, first trigger not yet reached
 
 
-@dataclass
-class AgentEvents:
-    """Whom the agent tells what; called on its own threads, must return at once."""
-
-    on_ready: Callable[[str], None]  # a query's first arrival
-    on_progress: Callable[[str, dict[str, Any]], None]
-    on_terminated: Callable[[str, str | None], None]  # run id, exception
-    # Asked when a query starts, with its name and id: its name in the fleet, and what to hold.
-    on_started: Callable[[str | None, str], tuple[str | None, QuerySpec | None]]
-    on_refused: Callable[[str, str], None]  # a clock gate could not be put on: name and why
-    on_command: Callable[[Command], None]  # the controller was told something that concerns us
-    notes: Callable[[], Notes]  # what only the fleet knows, for those who watch
-    named: dict[str, str] = field(default_factory=dict)  # run id → name in the fleet
-
-
 class Agent:
-    """One a driver process.
+    """Tells the controller of the queries in a registry, and the registry what Spark reports.
 
     Parameters
     ----------
     socket
         The controller's socket.
+    gate
+        Which gate the fleet has, for those who watch.
+    on_command
+        Called with what somebody told the controller and the fleet must do. Must return at once.
     """
 
-    def __init__(self, spark: SparkSession, socket: Path, events: AgentEvents) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        socket: Path,
+        registry: Registry,
+        gate: str,
+        on_command: Callable[[Command], None],
+        clock: Clock = RealClock(),
+    ) -> None:
+        self._clock = clock
         self._handles = Handles(spark)
         self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
         self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._registry = registry
+        self._app_name = spark.sparkContext.appName
+        self._gate = gate
+        self._sinks: list[ProgressSink] = []
         self.row_limits = RowLimits()  # where grants leave their row limits
-        self._events = events
         self._lock = threading.Lock()  # guards the three below
         self._holding = False  # whether the controller is there and wants queries held
         self._settling = False  # arrivals are no longer told to the controller: nothing is granted
-        self._held: dict[str, Held] = {}
-        self._specs: dict[str, QuerySpec] = {}
+        self._held: dict[str, Held] = {}  # by run
+        self._telling = threading.Lock()  # specs reach the controller in the order of changes
         self._closed = threading.Event()
         self._heap = Heap(spark)
         self._memory_told_s = 0.0
         self._noted: Notes | None = None
         self._noted_s = self._compared_s = 0.0
         self._query_events = QueryEvents(spark, self._handles, self._reports)
-        self.link = Link(socket, self._on_grant, self._on_lease, events.on_command)
+        self.link = Link(socket, self._on_grant, self._on_lease, on_command)
+        registry.subscribe(self._on_change)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
         self._pump.start()
+
+    def on_progress(self, sink: ProgressSink) -> None:
+        """Call ``sink`` for every progress event of our queries. It must return at once."""
+        self._sinks.append(sink)
 
     def settle(self, timeout_s: float) -> None:
         """Let batches that run come to their end and start no others, so that none is cut off."""
         self._settling = True
-        until_s = time.monotonic() + timeout_s
-        while self._holding and time.monotonic() < until_s:
-            if all(held.waiting for held in list(self._held.values())):
-                return
-            time.sleep(0.02)
+        Deadline(timeout_s).wait_for(lambda: not self._holding or self._all_wait(), every_s=0.02)
 
     def close(self) -> None:
         """Open all gates, put Spark's clocks back, end the threads."""
         self._on_lease(False)
-        for name in list(self._held):
-            self.remove(name)
+        for run in list(self._held):
+            self._take_off(run)
         self._closed.set()
         self._query_events.close()
         self._pump.join(timeout=5)
         self.link.close()
 
+    def _all_wait(self) -> bool:
+        runs = {record.run for record in self._registry.all() if record.present}
+        with self._lock:
+            return all(held.waiting for run, held in self._held.items() if run in runs)
+
     # -- queries --------------------------------------------------------------------------------
 
-    def add(self, spec: QuerySpec) -> None:
-        """Make a query known to the controller (gated elsewhere, or not at all)."""
-        with self._lock:
-            self._specs[spec.name] = spec
-            held = self._held.get(spec.name)
-            if held is not None and self._holding:
-                held.gate.close(spec.max_wait_s)  # it may be told anew, with its windows
-        self.link.send(spec_message(spec))
+    def marked(self, mark: str) -> AbstractContextManager[None]:
+        """Have the query that this thread starts meanwhile carry a mark of the registry."""
+        return self._query_events.marked(mark)
 
-    def hold(self, spec: QuerySpec, query: StreamingQuery) -> None:
+    def hold(self, record: QueryRecord, query: StreamingQuery) -> None:
         """Put a clock gate on a query that runs already."""
-        gate = ClockGate(self._handles, spec.name, self._reports)
+        assert record.run is not None
+        gate = ClockGate(self._handles, record.name, record.run, self._reports)
         gate.install(query)
-        self._admit(spec, Held(gate, Peek(self._handles, execution_of(query._jsq))))
+        self._admit(record, gate, execution_of(query._jsq))
 
-    def remove(self, name: str, goes_on: bool = False) -> None:
-        """Take the gate off a query that has ended, or goes on as plain Spark."""
+    def unheld(self, record: QueryRecord, why: Exception) -> None:
+        """Note that a query cannot have a clock gate and runs without."""
+        log.warning("%s is not held: %s", record.name, why)
+        starting = (State.STARTING,)
+        self._registry.update(
+            record.name, run=record.run, when=starting, gate="none", state=State.ACTIVE
+        )
+
+    def checkpoint(self, query: StreamingQuery) -> Checkpoint | None:
+        """Return where a query's progress is kept, as far as Spark shows it."""
+        return checkpoint_of(self._handles, query)
+
+    def _admit(
+        self, record: QueryRecord, gate: ClockGate, execution: JavaObject, starting: bool = False
+    ) -> None:
+        view = ExecutionView(self._handles, execution)
+        held = Held(gate, view, record.spec.max_wait_s, starting=starting)
         with self._lock:
-            held = self._held.pop(name, None)
-            self._specs.pop(name, None)
+            self._held[gate.run] = held
+            if self._holding:
+                gate.close(held.max_wait_s)
+
+    def _take_off(self, run: str) -> None:
+        """Take the gate off a run that has ended, or goes on as plain Spark."""
+        with self._lock:
+            held = self._held.pop(run, None)
         if held is not None:
             held.gate.uninstall()
-        self.row_limits.forget(name, goes_on)
-        self.link.send(Gone(name))
 
-    def _admit(self, spec: QuerySpec, held: Held) -> None:
+    # -- from the registry ----------------------------------------------------------------------
+
+    def _on_change(self, old: QueryRecord | None, new: QueryRecord) -> None:
+        was_present = old is not None and old.present
+        if new.state is State.RELEASED and new.run is not None:
+            self._take_off(new.run)
+        if new.present and (old is None or not was_present or old.spec != new.spec):
+            self._bound_wait(new)
+            self._tell_spec(new.spec)
+        elif was_present and not new.present:
+            self.row_limits.forget(new.name, goes_on=new.state is State.RELEASED)
+            with self._telling:
+                self.link.send(Gone(new.name))
+
+    def _bound_wait(self, record: QueryRecord) -> None:
         with self._lock:
-            self._held[spec.name] = held
-            self._specs[spec.name] = spec
-            if self._holding:
-                held.gate.close(spec.max_wait_s)
-        self.link.send(spec_message(spec))
+            held = self._held.get(record.run or "")
+            if held is not None:
+                held.max_wait_s = record.spec.max_wait_s
+                if self._holding:
+                    held.gate.close(held.max_wait_s)
+
+    def _tell_spec(self, spec: QuerySpec) -> None:
+        with self._telling:
+            self.link.send(spec_message(spec))
 
     # -- from the controller --------------------------------------------------------------------
 
     def _on_lease(self, holds: bool) -> None:
         with self._lock:
             self._holding = holds
-            for name, held in self._held.items():
+            for held in self._held.values():
                 if holds:
-                    held.gate.close(self._specs[name].max_wait_s)
+                    held.gate.close(held.max_wait_s)
                 else:
                     held.waiting = False
-                    _open(name, held.gate)
-            specs = list(self._specs.values())
-        for spec in specs if holds else ():
-            self.link.send(spec_message(spec))
+                    _open(held.gate)
         if not holds:
             self.row_limits.clear()
+            return
+        with self._telling:
+            for record in self._registry.all():
+                if record.present:
+                    self.link.send(spec_message(record.spec))
 
     def _on_grant(self, grant: Grant) -> None:
+        record = self._registry.get(grant.query)
         with self._lock:
-            held = self._held.get(grant.query)
+            held = self._held.get(record.run or "") if record is not None else None
             if held is None or not held.waiting or held.seq != grant.seq:
                 return  # stale: that trigger has gone on without it
             held.waiting = False
@@ -185,19 +237,22 @@ class Agent:
             report = self._reports.poll(500, self._milliseconds)
             try:
                 self.link.send(*self._memory(MEMORY_ALONE_S), *self._notes())
-                if report is None:
-                    continue
-                if isinstance(report, str):
-                    what, _, name = report.partition(" ")
-                    self._on_gate(what, name)
-                else:
+                if isinstance(report, JavaList):
+                    self._on_started(Start(report))
+                elif isinstance(report, str):
+                    what, _, run = report.partition(" ")
+                    self._on_gate(what, run)
+                elif report is not None:
                     self._on_event(report)
             except Exception:
                 log.exception("a report of Spark could not be handled; going on")
+        while (report := self._reports.poll()) is not None:
+            if isinstance(report, JavaList):
+                Start(report).let_go()
 
     def _memory(self, period_s: float) -> list[MemoryUse]:
-        """The state of the heap, if it was last told so long ago."""
-        now_s = time.monotonic()
+        """Return the state of the heap, if it was last told so long ago."""
+        now_s = self._clock.monotonic()
         if now_s < self._memory_told_s + period_s:
             return []
         self._memory_told_s = now_s
@@ -208,23 +263,32 @@ class Agent:
             return []
 
     def _notes(self) -> list[Notes]:
-        """What the fleet knows, where it has changed; now and then all the same."""
-        now_s = time.monotonic()
+        """Return what only we know of the queries, if it has changed; now and then all the same."""
+        now_s = self._clock.monotonic()
         if now_s < self._compared_s + NOTES_PERIOD_S:
             return []
         self._compared_s = now_s
-        found = self._events.notes()
+        notes = {record.name: note(record) for record in self._registry.all()}
+        found = Notes(self._app_name, self._gate, notes)
         if found == self._noted and now_s < self._noted_s + NOTES_AGAIN_S:
             return []
         self._noted, self._noted_s = found, now_s
         return [found]
 
-    def _on_gate(self, what: str, name: str) -> None:
+    def _present(self, run: str) -> QueryRecord | None:
+        """Return the query whose present run this is, if it is not being stopped."""
+        record = self._registry.of_run(run)
+        return record if record is not None and record.run == run and record.present else None
+
+    def _on_gate(self, what: str, run: str) -> None:
+        record = self._present(run)
+        if record is None:
+            return
         if what == "done":
-            self.link.send(Done(name))
+            self.link.send(Done(record.name))
             return
         with self._lock:
-            held = self._held.get(name)
+            held = self._held.get(run)
             if held is None:
                 return
             held.seq += 1
@@ -232,15 +296,19 @@ class Agent:
             first, held.starting = held.starting, False
         if first:
             held.gate.finish_install()
-        if held.seq == 1:
-            self._events.on_ready(name)
+        self._reached_trigger(record)
         if not self._settling:
-            self._tell_arrival(name, held)
+            self._tell_arrival(record.name, held)
+
+    def _reached_trigger(self, record: QueryRecord) -> None:
+        if record.state is State.STARTING:
+            starting = (State.STARTING,)
+            self._registry.update(record.name, run=record.run, when=starting, state=State.ACTIVE)
 
     def _tell_arrival(self, name: str, held: Held) -> None:
-        """All at once: a decision between two messages would mix old and new."""
-        progress = held.peek.progress()
-        whole_ms, inputs_ms = held.peek.watermarks_ms()
+        """Tell all at once: a decision between two messages would mix old and new."""
+        progress = held.view.progress()
+        whole_ms, inputs_ms = held.view.watermarks_ms()
         self.link.send(
             *self._memory(MEMORY_PERIOD_S),
             Arrive(
@@ -256,60 +324,62 @@ class Agent:
         event = json.loads(jevent.json())
         if "progress" in event:
             self._on_progress(event["progress"])
-        elif "name" not in event and "timestamp" in event:
+        elif "timestamp" in event:
             self._on_idle(event["runId"])
         elif "exception" in event or "errorClassOnException" in event:
-            self._events.on_terminated(event["runId"], event.get("exception"))
-        elif "name" in event:
-            self._on_started(event)
+            self._take_off(event["runId"])
+            self._registry.end(event["runId"], event.get("exception"))
 
     def _on_progress(self, progress: dict[str, Any]) -> None:
-        name = self._events.named.get(progress["runId"])
-        if name is None:
+        record = self._registry.of_run(progress["runId"])
+        if record is None:
             return  # not one of ours
-        # A held query's progress goes with its next arrival, together with its watermark.
-        held = name in self._held
-        if not held:
-            self.link.send(Progress(name, read_progress(progress)))
-        if not held and "triggerExecution" in progress["durationMs"]:
-            self.link.send(Done(name, batch_end_s(progress)))
-        self._events.on_progress(name, progress)
+        if record.present and record.run == progress["runId"]:
+            # A held query's progress goes with its next arrival, together with its watermark.
+            if record.run not in self._held:
+                self.link.send(Progress(record.name, read_progress(progress)))
+                if "triggerExecution" in progress["durationMs"]:
+                    self.link.send(Done(record.name, batch_end_s(progress)))
+            self._reached_trigger(record)
+            if record.attempts:
+                self._registry.update(record.name, run=record.run, attempts=0)
+        for sink in self._sinks:
+            sink(record.name, progress)
 
-    def _on_idle(self, run_id: str) -> None:
-        """A trigger found nothing to do: a source-gated query has no other way to say so."""
-        name = self._events.named.get(run_id)
-        if name is not None and name not in self._held:
-            self.link.send(Done(name))
+    def _on_idle(self, run: str) -> None:
+        """Say that a trigger found nothing to do: a source-gated query has no other way to."""
+        record = self._present(run)
+        if record is not None and run not in self._held:
+            self.link.send(Done(record.name))
 
-    def _on_started(self, event: dict[str, Any]) -> None:
-        """The query's thread waits for us here: put the gate on, then let it go."""
+    def _on_started(self, start: Start) -> None:
+        """Put the gate on a query whose thread waits for us here, then let it go."""
         try:
-            name, spec = self._events.on_started(event["name"], event["id"])
-            if name is not None:
-                self._events.named[event["runId"]] = name
-            if spec is not None:
-                self._install_at_start(spec, event["id"])
+            event = start.event
+            record = self._registry.begin(start.mark, event["name"], event["id"], event["runId"])
+            if record is not None and record.gate == "clock":
+                self._install_at_start(record, event["id"])
         finally:
-            self._query_events.started()
+            start.let_go()
 
-    def _install_at_start(self, spec: QuerySpec, query_id: str) -> None:
+    def _install_at_start(self, record: QueryRecord, query_id: str) -> None:
         query = self._query_events.query(query_id)
         if query is None:
             return
-        gate = ClockGate(self._handles, spec.name, self._reports)
+        assert record.run is not None
+        gate = ClockGate(self._handles, record.name, record.run, self._reports)
         execution = execution_of(query)
         try:
             gate.install_at_start(execution)
         except ClockGateUnavailable as error:
-            self._events.on_refused(spec.name, str(error))
-            self.add(spec)
+            self.unheld(record, error)
             return
-        self._admit(spec, Held(gate, Peek(self._handles, execution), starting=True))
+        self._admit(record, gate, execution, starting=True)
 
 
-def _open(name: str, gate: ClockGate) -> None:
-    """One gate that cannot be opened (its query is ending) must not keep the others shut."""
+def _open(gate: ClockGate) -> None:
+    """Open a gate; one that cannot be (its query is ending) must not keep the others shut."""
     try:
         gate.open()
     except Exception:
-        log.exception("the gate of %s could not be opened", name)
+        log.exception("the gate of %s could not be opened", gate.name)

@@ -10,12 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from slackwater.core.errors import SlackwaterError
-from slackwater.core.model import Outlook, Sweep
+from slackwater.core.model import Outlook, QuerySpec, Sweep
 from slackwater.core.windows import Deadlines, Window
 from slackwater.engines.spark.control.client import Known
 from slackwater.engines.spark.progress import batch_end_s, batch_of, ran_a_batch
 from slackwater.engines.spark.queries.agent import Agent
-from slackwater.engines.spark.queries.registry import Member, max_wait_s
+from slackwater.engines.spark.queries.record import QueryRecord
+from slackwater.engines.spark.queries.registry import Registry
+from slackwater.engines.spark.queries.specs import max_wait_s
 from slackwater.ipc.messages import Told, read_windows
 from slackwater.ipc.questions import QueryEntry
 from slackwater.progress.forwarding import SweepsSeen, deadlines_upstream, outlook
@@ -45,16 +47,16 @@ class FleetParts:
     """
 
     def __init__(
-        self, members: dict[str, Member], agent: Agent, ask: Callable[[], tuple[Known, bool]]
+        self, registry: Registry, agent: Agent, ask: Callable[[], tuple[Known, bool]]
     ) -> None:
-        self._members = members
+        self._registry = registry
         self._agent = agent
         self._ask = ask
         self._lock = threading.Lock()
         self._parts: dict[str, _Part] = {}
 
     def take(self, name: str, progress: dict[str, Any]) -> None:
-        """One progress event: from its end on readers can see what the batch wrote."""
+        """Take in one progress event: from its end on readers can see what the batch wrote."""
         if not ran_a_batch(progress):
             return
         newest_s = batch_of(progress).max_event_s
@@ -65,7 +67,7 @@ class FleetParts:
                 del frontiers[:-MOST]
 
     def reports(self) -> dict[str, dict[str, Any]]:
-        """By query: its windows, what a result costs from there on, how far it has come."""
+        """Return, by query, its windows, what a result costs from there on, how far it has come."""
         try:
             known, _ = self._ask()
         except SlackwaterError:
@@ -73,8 +75,8 @@ class FleetParts:
         return {name: self._report(name, entry) for name, entry in known.items()}
 
     def _report(self, name: str, entry: QueryEntry) -> dict[str, Any]:
-        member = self._members.get(name)
-        deadlines = member.spec.deadlines if member is not None else Deadlines()
+        record = self._registry.get(name)
+        deadlines = record.spec.deadlines if record is not None else Deadlines()
         with self._lock:
             part = self._part(name)
             frontiers, part.frontiers = part.frontiers, []
@@ -86,46 +88,53 @@ class FleetParts:
         }
 
     def hear(self, name: str, by: str, message: dict[str, Any]) -> None:
-        """What the query ``by``, next to this one, has reported."""
-        member = self._members.get(name)
-        if member is None:
+        """Take in what the query ``by``, next to this one, has reported."""
+        record = self._registry.get(name)
+        if record is None:
             return
         with self._lock:
             part = self._part(name)
             if "frontiers" in message:
-                self._hear_progress(member, part, message["frontiers"])
+                self._hear_progress(record.spec, part, message["frontiers"])
             if "windows" in message:
                 part.windows[by] = read_windows(message["windows"]), float(message["delay_s"])
                 part.costs[by] = Outlook(*map(float, message["cost"]))
-                self._hear_outlook(member, part)
+                self._hear_outlook(record, part)
 
     def _hear_progress(
-        self, member: Member, part: _Part, frontiers: list[tuple[float, float]]
+        self, spec: QuerySpec, part: _Part, frontiers: list[tuple[float, float]]
     ) -> None:
-        deadlines = member.spec.deadlines
+        deadlines = spec.deadlines
         for sweep in part.sweeps.take(frontiers, deadlines.closing, _delay_s(deadlines)):
-            self._agent.link.send(Told(member.spec.name, sweep=Sweep(*sweep)))
+            self._agent.link.send(Told(spec.name, sweep=Sweep(*sweep)))
 
-    def _hear_outlook(self, member: Member, part: _Part) -> None:
-        """Of several readers all windows count, and the one to which a result costs most."""
+    def _hear_outlook(self, record: QueryRecord, part: _Part) -> None:
+        """Take in what readers need: all of their windows, and the largest cost of a result."""
         costs = part.costs.values()
         beyond = Outlook(max(c.fixed_s for c in costs), max(c.per_row_s for c in costs))
-        if member.spec.deadlines != part.merged:  # it was started, or found, since
-            part.own = member.spec.deadlines
-        each = [
-            deadlines_upstream(part.own, delay, windows) for windows, delay in part.windows.values()
-        ]
-        part.merged = replace(
-            each[0], windows=tuple(dict.fromkeys(w for found in each for w in found.windows))
+        self._registry.revise(
+            record.name, lambda spec: _with_readers(spec, part, record.stated_wait_s)
         )
-        if part.merged != member.spec.deadlines:
-            wait_s = max_wait_s(member.stated_wait_s, part.merged)
-            member.spec = replace(member.spec, deadlines=part.merged, max_wait_s=wait_s)
-            self._agent.add(member.spec)
-        self._agent.link.send(Told(member.spec.name, beyond=beyond))
+        self._agent.link.send(Told(record.name, beyond=beyond))
 
     def _part(self, name: str) -> _Part:
         return self._parts.setdefault(name, _Part())
+
+
+def _with_readers(spec: QuerySpec, part: _Part, stated_wait_s: float | None) -> QuerySpec:
+    """Add the windows of its readers to a query's own."""
+    if spec.deadlines != part.merged:  # it was started, or found, since
+        part.own = spec.deadlines
+    each = [
+        deadlines_upstream(part.own, delay, windows) for windows, delay in part.windows.values()
+    ]
+    part.merged = replace(
+        each[0], windows=tuple(dict.fromkeys(w for found in each for w in found.windows))
+    )
+    if part.merged == spec.deadlines:
+        return spec
+    wait_s = max_wait_s(stated_wait_s, part.merged)
+    return replace(spec, deadlines=part.merged, max_wait_s=wait_s)
 
 
 def _delay_s(deadlines: Deadlines) -> float:

@@ -1,136 +1,253 @@
-"""Starts the queries of a fleet, each with its gate on before its first trigger."""
+"""Starts, pauses, stops and lets go the queries of a fleet.
+
+The registry decides whether something may be done; Spark is then told to do it, by one thread at a
+time for each query (``QueryRecord.life``).
+"""
 
 import contextlib
 import logging
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 
-from slackwater.core.errors import SlackwaterError
+from pyspark.sql.streaming.query import StreamingQuery
+
+from slackwater.core.clock import Deadline
+from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
+from slackwater.engines.spark.control.client import FleetControl, Known
+from slackwater.engines.spark.gates.clock import ClockGateUnavailable
 from slackwater.engines.spark.plans.discovery import discover_query, output_mode
 from slackwater.engines.spark.queries.agent import Agent
-from slackwater.engines.spark.queries.registry import Member, max_wait_s
-from slackwater.engines.spark.queries.restarts import START_LIMIT_S
+from slackwater.engines.spark.queries.failures import first_line
+from slackwater.engines.spark.queries.record import QueryRecord, State
+from slackwater.engines.spark.queries.registry import Registry
+from slackwater.engines.spark.queries.specs import max_wait_s
 from slackwater.engines.spark.sources.row_limits import find_limited
 
 log = logging.getLogger("slackwater.fleet")
 
+START_LIMIT_S = 90.0  # how long a start may take to reach its first trigger
+LOOK_S = 0.05  # between two looks at those that start
+
 
 class Launcher:
-    """Starts queries, a few at once.
+    """Starts queries, a few at once, each with its gate on before its first trigger.
 
     Parameters
     ----------
-    members
-        Of the fleet, by name; those that are started are added.
     gate
         The gate that is put on: ``clock``, or any other for none. A source gate is in the query.
     at_once
         How many may be on their way to their first trigger.
-    look
-        Finds out which queries have arrived at a source gate.
     """
 
     def __init__(
-        self, members: dict[str, Member], gate: str, at_once: int, look: Callable[[], object]
+        self, registry: Registry, agent: Agent, control: FleetControl, gate: str, at_once: int
     ) -> None:
-        self.lock = threading.Lock()  # one start at a time
-        self.agent: Agent  # comes after us, because it tells us what has started
-        self.named: dict[str, str] = {}  # queries by their runs
+        self.starts = threading.RLock()  # one start at a time
         self.closed = False  # nothing is started any more
-        self._members = members
-        self._gate = gate
+        self._registry = registry
+        self._agent = agent
+        self._control = control
+        self._gate = "clock" if gate == "clock" else "none"
         self._at_once = at_once
-        self._look = look
-        self._launching: Member | None = None  # while a start is under way, under the lock
 
-    def launch(self, member: Member) -> None:
-        """Start or restart a member's query; the agent puts the gate on as its thread begins."""
-        assert member.writer is not None
-        self._launching = member
+    # -- starting -------------------------------------------------------------------------------
+
+    def start(self, draft: QueryRecord) -> QueryRecord:
+        """Start a query for the first time; the agent puts the gate on as its thread begins."""
+        draft = replace(draft, gate=self._gate)
+        with draft.life, self.starts:
+            return self._launch(draft, self._registry.expect(draft))
+
+    def relaunch(self, record: QueryRecord) -> None:
+        """Start a query again, if nothing has happened to it since, and the fleet is open."""
+        with record.life, self.starts:
+            if self.closed:
+                return
+            again, mark = self._registry.expect_again(
+                record.name, born=record.born, when=record.state
+            )
+            if again is None or mark is None:
+                return
+            try:
+                self._go_on_from_checkpoint(again)
+                self._launch(again, mark)
+            except Exception as error:
+                self._registry.fail(record.name, first_line(str(error)))
+                raise
+
+    def hold(self, query: StreamingQuery, spec: QuerySpec) -> None:
+        """Take over a query that runs already."""
+        state = State.STARTING if self._gate == "clock" else State.ACTIVE
+        draft = QueryRecord(spec, self._gate, state, query=query, run=query.runId)
+        with draft.life:
+            record = self._registry.add(draft)
+            try:
+                if record.gate == "clock":
+                    self._agent.hold(record, query)
+            except SlackwaterError:
+                self._registry.remove(record.name, born=record.born)
+                raise
+            self._agent.row_limits.link(record.name, find_limited(query))
+
+    def _launch(self, record: QueryRecord, mark: str) -> QueryRecord:
+        assert record.writer is not None
         try:
-            member.query = member.writer.start()
+            with self._agent.marked(mark):
+                query = record.writer.start()
+            late = self._registry.begin(mark, query.name, query.id, query.runId)
         finally:
-            self._launching = None
-        if member.query.runId not in self.named:
+            self._registry.cancel(mark)
+        begun = self._registry.of_run(query.runId)
+        if begun is None:
+            raise EngineError(f"{record.name} was taken out of the fleet as it started")
+        name, run = begun.name, query.runId
+        self._registry.update(name, run=run, query=query)
+        if late is not None and late.gate == "clock":
             # The start was handled too late to be held before its first trigger: do it now.
-            name, spec = self._register(member, member.query.name, member.query.id)
-            self.named[member.query.runId] = name
-            if spec is not None:
-                self.agent.hold(spec, member.query)
-        self.agent.row_limits.link(member.spec.name, find_limited(member.query))
-        if member.gate != "clock":
-            self.agent.add(member.spec)
-        if member.gate == "none":
-            member.ready.set()
-        if member.spec.deadlines == Deadlines():
-            self._discover_later(member)
-        elif member.gate == "source":  # its DataFrame does not tell
-            mode = output_mode(member.query)
-            deadlines = replace(member.spec.deadlines, output_mode=mode)
-            member.spec = replace(member.spec, deadlines=deadlines)
-            self.agent.add(member.spec)
+            try:
+                self._agent.hold(late, query)
+            except ClockGateUnavailable as error:
+                self._agent.unheld(late, error)
+        self._agent.row_limits.link(name, find_limited(query))
+        if begun.gate == "none":
+            self._registry.update(name, run=run, when=(State.STARTING,), state=State.ACTIVE)
+        self._discover(begun, query)
+        return self._registry.get(name) or begun
 
-    def relaunch(self, member: Member) -> None:
-        """Start a query again, unless it was stopped meanwhile, or the fleet is closing."""
-        with self.lock:
-            if not self.closed and not member.stopped:
-                self.launch(member)
+    def _discover(self, record: QueryRecord, query: StreamingQuery) -> None:
+        """Read windows from the running query's plan: the writer does not show its plan."""
+        if record.spec.deadlines == Deadlines():
+            found = discover_query(query)
+            wait_s = max_wait_s(record.stated_wait_s, found)
+            self._registry.update(record.name, deadlines=found, max_wait_s=wait_s)
+        elif record.gate == "source":  # its DataFrame does not tell
+            mode = output_mode(query)
+            self._registry.revise(
+                record.name,
+                lambda spec: replace(spec, deadlines=replace(spec.deadlines, output_mode=mode)),
+            )
+
+    def _go_on_from_checkpoint(self, record: QueryRecord) -> None:
+        """Name the last run's checkpoint where Spark would make up another.
+
+        Of a query that has failed, Spark keeps even a temporary one.
+        """
+        assert record.writer is not None
+        assert record.query is not None
+        found = self._agent.checkpoint(record.query)
+        if found is None or not found.recovers:
+            return
+        if found.temporary or record.query.name is None:
+            record.writer.option("checkpointLocation", found.location)
+
+    # -- pausing and stopping -------------------------------------------------------------------
+
+    def pause(self, name: str, *, by_hand: bool = True) -> None:
+        """Stop a query until it is resumed; refuse if it has nothing to go on from."""
+        with self._one(name) as record:
+            if record.writer is None or record.query is None:
+                raise UsageError(f"the fleet has started no query named {name!r}")
+            if record.ended:
+                raise UsageError(f"{name} cannot be paused: it has {record.state.value}")
+            found = self._agent.checkpoint(record.query)
+            if found is not None and found.temporary:
+                raise UsageError(
+                    f"{name} cannot be paused: it has no checkpointLocation to go on from, and "
+                    "would read everything again"
+                )
+            by_hand = by_hand or record.by_hand
+            self._registry.update(name, state=State.PAUSED, by_hand=by_hand)
+            record.query.stop()
+
+    def resume(self, name: str, *, by_hand: bool = True) -> None:
+        """Let a query go on from its checkpoint, if it was paused and is ours to resume."""
+        with self._one(name) as record:
+            if record.writer is None:
+                raise UsageError(f"the fleet has started no query named {name!r}")
+            if record.state is State.PAUSED and (by_hand or not record.by_hand):
+                self.relaunch(record)
+
+    def stop(self, record: QueryRecord) -> None:
+        """Stop a query for good, whichever run it has now, if it is still the same query."""
+        with record.life:
+            present = self._registry.get(record.name)
+            if present is None or present.born != record.born:
+                present = record  # no longer ours
+            elif not present.ended:
+                self._registry.update(record.name, state=State.STOPPED)
+            if present.query is not None:
+                present.query.stop()
+
+    def stop_and_forget(self, name: str) -> None:
+        """Stop a query and take it out."""
+        with self._one(name) as record:
+            self.stop(record)
+            self._registry.remove(name, born=record.born)
+
+    def forget(self, name: str) -> None:
+        """Take out a query that does not run; leave one that does."""
+        with contextlib.suppress(UsageError), self._one(name) as record:
+            if not record.running:
+                self._registry.remove(name, born=record.born)
+
+    def release(self, name: str) -> None:
+        """Take out a query that goes on as plain Spark."""
+        with self._one(name) as record:
+            if record.gate == "source":
+                raise UsageError(f"{name} is gated by its source: stop it, `slackwater release` it")
+            self._registry.remove(name, born=record.born)
+
+    def close(self) -> None:
+        """Stop the queries that were started here, and start nothing any more."""
+        self.closed = True
+        for record in self._registry.all():
+            if record.writer is not None:
+                try:
+                    self.stop(record)
+                except Exception as error:
+                    log.warning("%s did not stop cleanly: %s", record.name, error)
+
+    @contextlib.contextmanager
+    def _one(self, name: str) -> Iterator[QueryRecord]:
+        """Yield the query as it is, while nobody else starts, stops or takes it out."""
+        record = self._registry.get(name)
+        if record is not None:
+            with record.life:
+                present = self._registry.get(name)
+                if present is not None and present.born == record.born:
+                    yield present
+                    return
+        raise UsageError(f"the fleet has no query named {name!r}")
+
+    # -- waiting --------------------------------------------------------------------------------
 
     def await_turn(self) -> None:
-        """Until another query may start."""
-        until_s = time.monotonic() + START_LIMIT_S
-        while len(starting := self.starting()) >= self._at_once:
-            if time.monotonic() >= until_s:
-                return
-            starting[0].ready.wait(0.05)
+        """Wait until another query may start."""
+        limit = Deadline(START_LIMIT_S)
+        while len(self.starting()) >= self._at_once and not limit.passed:
+            self._registry.wait_change(LOOK_S)
 
-    def starting(self) -> list[Member]:
-        """Queries on their way to the first trigger, those that will be tried again included."""
-        members = [m for m in list(self._members.values()) if m.query is not None]
-        if any(m.gate == "source" and not m.ready.is_set() for m in members):
+    def starting(self) -> list[QueryRecord]:
+        """Return queries on their way to the first trigger, also those to be tried again."""
+        under_way = (State.STARTING, State.RESTARTING)
+        found = [r for r in self._registry.all() if r.query is not None and r.state in under_way]
+        if any(record.gate == "source" for record in found):
             with contextlib.suppress(SlackwaterError):
-                self._look()
-        return [m for m in members if not m.ready.is_set()]
+                self.look()
+            found = [r for r in self._registry.all() if r.query and r.state in under_way]
+        return found
 
-    def on_started(
-        self, query_name: str | None, query_id: str
-    ) -> tuple[str | None, QuerySpec | None]:
-        """A query has begun: one that is being launched, or a gated one that its user starts."""
-        member = self._launching
-        if member is not None and member.spec.name in ("", query_name):
-            return self._register(member, query_name, query_id)
-        known = self._members.get(query_name or "")
-        return (query_name if known is not None and known.gate == "source" else None), None
+    def look(self) -> tuple[Known, bool]:
+        """Return what the controller knows of each query, and whether gates are open.
 
-    def on_refused(self, name: str, why: str) -> None:
-        """The clock gate could not be put on."""
-        log.warning("%s is not held: %s", name, why)
-        self._members[name].gate = "none"
-        self._members[name].ready.set()
-
-    def _register(
-        self, member: Member, query_name: str | None, query_id: str
-    ) -> tuple[str, QuerySpec | None]:
-        """The name is known now, and how the query is held."""
-        spec = member.spec
-        name = query_name or f"query-{query_id[:8]}"
-        known = self._members.get(name)
-        if known is not None and known.gate == "source":
-            member.gate, member.spec = "source", replace(known.spec, target_s=spec.target_s)
-        else:
-            member.gate = "clock" if self._gate == "clock" else "none"
-            member.spec = replace(spec, name=name)
-        self._members[name] = member
-        return name, member.spec if member.gate == "clock" else None
-
-    def _discover_later(self, member: Member) -> None:
-        """Windows are read from the running query's plan: the writer does not show its plan."""
-        assert member.query is not None
-        found = discover_query(member.query)
-        wait_s = max_wait_s(member.stated_wait_s, found)
-        member.spec = replace(member.spec, deadlines=found, max_wait_s=wait_s)
-        self.agent.add(member.spec)
+        A source gate arrives there, not here, so this is also where it is seen to be ready.
+        """
+        known, is_open = self._control.known()
+        for name, entry in known.items():
+            if entry.phase != "idle" or entry.admissions:
+                self._registry.update(name, when=(State.STARTING,), state=State.ACTIVE)
+        return known, is_open

@@ -1,133 +1,312 @@
-"""The queries of a fleet, one record each."""
+"""The queries of a fleet: the only owner of their specs, states and runs.
 
+Everybody else reads records, which never change, and asks for changes by name. Changes are made
+under one lock, so that none is lost, and told to subscribers in their order, outside of it.
+"""
+
+import logging
 import threading
-import time
-from dataclasses import dataclass, field
+import uuid
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import fields, replace
+from itertools import count
+from typing import Any
 
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
+from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.core.model import QuerySpec
+from slackwater.engines.spark.queries.failures import MAX_RESTARTS, first_line, lost_a_worker
+from slackwater.engines.spark.queries.record import TRANSITIONS, QueryRecord, State
 
-from slackwater.core.errors import UsageError
-from slackwater.core.model import QueryMetrics, QuerySpec
-from slackwater.core.windows import Deadlines
-from slackwater.engines.spark.queries.status import Accuracies, QueryStatus
-from slackwater.ipc.messages import Accuracy, Note
-from slackwater.ipc.questions import QueryEntry
-
-USUAL_WAIT_S = 10.0
-WINDOWS_OF_WAIT = 2.5  # a query is served before all others after half of its bound
+log = logging.getLogger("slackwater.fleet")
 
 
-@dataclass
-class Member:
-    """One query of the fleet."""
-
-    spec: QuerySpec
-    gate: str  # clock, source, none
-    writer: DataStreamWriter | None = None  # to start it again; None: it is the user's to start
-    query: StreamingQuery | None = None
-    ready: threading.Event = field(default_factory=threading.Event)  # reached its first trigger
-    stated_wait_s: float | None = None  # max_wait as its user gave it
-    stopped: bool = False  # on request
-    paused: bool = False  # for want of CPU or by hand; it is started again
-    by_hand: bool = False  # it was a person who paused it, and only a person has it go on
-    ended: bool = False  # for good: stopped, finished, or failed and not to be started again
-    error: str | None = None
-    restarts: int = 0  # in all
-    attempts: int = 0  # since its last batch
-
-    @property
-    def active(self) -> bool:
-        return self.query is not None and self.query.isActive
+class IllegalTransition(SlackwaterError):
+    """A change of state that the table does not have: a mistake of ours."""
 
 
-def max_wait_s(stated_s: float | None, deadlines: Deadlines) -> float:
-    """The bound on waiting: as stated, else one that leaves its windows time to fill.
+_SPEC_FIELDS = {each.name for each in fields(QuerySpec)} - {"name"}
+Subscriber = Callable[[QueryRecord | None, QueryRecord], None]  # before and after
 
-    >>> from slackwater.core import Window
-    >>> max_wait_s(None, Deadlines()), max_wait_s(None, Deadlines((Window("tumbling", 60, 60),)))
-    (10.0, 150.0)
+
+class Registry:
+    """All queries of one fleet.
+
+    Parameters
+    ----------
+    strict
+        Whether a change of state that the table does not have raises, or is logged and left out.
     """
-    if stated_s is not None:
-        return stated_s
-    delays = (stream.watermark_delay_s or 0.0 for stream in deadlines.inputs)
-    longest_s = max((window.slide_s for window in deadlines.closing), default=0.0)
-    return max(USUAL_WAIT_S, WINDOWS_OF_WAIT * longest_s + max(delays, default=0.0))
 
+    strict = False
 
-def query_spec(
-    name: str, priority: float, stated_wait_s: float | None, deadlines: Deadlines
-) -> QuerySpec:
-    """What the controller is told of a query."""
-    spec = QuerySpec(name, priority, max_wait_s(stated_wait_s, deadlines), deadlines)
-    if spec.priority < 0:
-        raise UsageError(f"{spec.name}: priority must not be negative ({spec.priority})")
-    if spec.max_wait_s <= 0:
-        raise UsageError(f"{spec.name}: max_wait must be positive ({spec.max_wait_s})")
-    return spec
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._records: dict[str, QueryRecord] = {}
+        self._runs: dict[str, str] = {}  # names by runs, earlier ones included
+        self._starts: dict[str, QueryRecord] = {}  # under way, by their marks
+        self._versions = count(1)
+        self._subscribers: list[Subscriber] = []
+        self._changes: deque[tuple[QueryRecord | None, QueryRecord]] = deque()
+        self._telling = threading.RLock()  # one thread tells subscribers, in order
+        self._at_it = False  # this one, further up
 
+    # -- reading --------------------------------------------------------------------------------
 
-def note(member: Member, accuracy: Accuracies | None, run_id: str | None) -> Note:
-    """What the controller cannot know, for those who watch; asks Spark nothing."""
-    state: str | None
-    if member.paused:
-        state = "paused"
-    elif member.ended:
-        state = "stopped" if member.error is None else "failed"
-    else:
-        state = None if member.ready.is_set() else "starting"
-    return Note(
-        gate=member.gate,
-        state=state,
-        restarts=member.restarts,
-        error=member.error,
-        accuracy=None if accuracy is None else Accuracy(*accuracy),
-        run_id=run_id,
-    )
+    def get(self, name: str) -> QueryRecord | None:
+        with self._lock:
+            return self._records.get(name)
 
+    def all(self) -> list[QueryRecord]:
+        """Return every query, in the order in which they came."""
+        with self._lock:
+            return list(self._records.values())
 
-def first_line(text: str) -> str:
-    """That says something.
+    def of_run(self, run: str) -> QueryRecord | None:
+        """Return the query that a run belongs to, whether that is its present run or not."""
+        with self._lock:
+            return self._records.get(self._runs.get(run, ""))
 
-    >>> first_line("An error occurred while calling o7.start.\\n: java.io.IOException: no space")
-    'java.io.IOException: no space'
-    """
-    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):  # Py4J's
-        return lines[1]
-    return lines[0] if lines else "failed"
+    def wait_change(self, limit_s: float) -> None:
+        """Wait until some query changes, at most so long."""
+        with self._lock:
+            self._lock.wait(limit_s)
 
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Tell ``subscriber`` of every change from now on, in order, one at a time."""
+        self._subscribers.append(subscriber)
 
-def query_status(
-    member: Member, known: QueryEntry | None, accuracy: Accuracies | None = None
-) -> QueryStatus:
-    metrics = known.metrics if known else QueryMetrics()
-    if member.paused:
-        state = "paused"
-    elif member.error is not None and not member.active:
-        state = "failed"
-    elif member.query is not None and not member.active:
-        state = "stopped"
-    elif not member.ready.is_set():
-        state = "starting"
-    else:
-        phase = known.phase if known else "running"
-        state = "held" if phase == "waiting" else phase
-    newest_s = metrics.max_event_s
-    return QueryStatus(
-        name=member.spec.name,
-        state=state,
-        gate=member.gate,
-        priority=member.spec.priority,
-        waited_s=known.waited_s if known else 0.0,
-        batches=metrics.batches,
-        rows=metrics.rows,
-        input_rate=metrics.arrival_rate,
-        lag_rows=metrics.backlog_rows,
-        lag_s=max(0.0, time.time() - newest_s) if newest_s is not None else None,
-        batch_s=metrics.batch_s,
-        state_rows=metrics.state_rows,
-        restarts=member.restarts,
-        error=member.error,
-        accuracy=accuracy,
-    )
+    # -- changing -------------------------------------------------------------------------------
+
+    def add(self, record: QueryRecord) -> QueryRecord:
+        """Take in a query; refuse a name or a run that is there already."""
+        with self._lock:
+            self._refuse_known(record)
+            added = self._put(None, replace(record, born=0))
+            if added.run is not None:
+                self._runs[added.run] = added.name
+        self._tell()
+        return added
+
+    def update(
+        self,
+        name: str,
+        *,
+        run: str | None = None,
+        when: Collection[State] | None = None,
+        **changes: Any,
+    ) -> QueryRecord | None:
+        """Set fields of a query's record or of its spec; return the new record.
+
+        Nothing is changed, and ``None`` is returned, if the query is not there, if it has another
+        run than ``run``, or if its state is not one of ``when``.
+        """
+        if "spec" in changes:
+            raise TypeError("name the fields that change: a whole spec may be an old one")
+        of_spec = {key: changes.pop(key) for key in _SPEC_FIELDS & changes.keys()}
+        return self._change(
+            name,
+            run,
+            when,
+            lambda old: replace(old, spec=replace(old.spec, **of_spec), **changes),
+        )
+
+    def revise(
+        self, name: str, change: Callable[[QuerySpec], QuerySpec], *, run: str | None = None
+    ) -> QueryRecord | None:
+        """Replace a query's spec by a function of what it is now, which must not call us."""
+        return self._change(name, run, None, lambda old: replace(old, spec=change(old.spec)))
+
+    def fail(self, name: str, error: str) -> None:
+        """Note that a query has failed, also one that could not even be started."""
+        with self._lock:
+            old = self._records.get(name)
+            new = old or QueryRecord(QuerySpec(name), "none")
+            if not new.ended:
+                self._put(old, replace(new, state=State.FAILED, error=error))
+        self._tell()
+
+    def remove(self, name: str, *, born: int | None = None) -> QueryRecord | None:
+        """Take a query out; subscribers hear that it is released."""
+        with self._lock:
+            old = self._records.get(name)
+            if old is None or born not in (None, old.born):
+                return None
+            gone = self._drop(old)
+        self._tell()
+        return gone
+
+    # -- runs -----------------------------------------------------------------------------------
+
+    def expect(self, record: QueryRecord) -> str:
+        """Announce the start of a new query; return the mark that its start is to carry."""
+        with self._lock:
+            self._refuse_known(record)
+            return self._mark(record)
+
+    def expect_again(
+        self, name: str, *, born: int, when: State
+    ) -> tuple[QueryRecord, str] | tuple[None, None]:
+        """Announce another start of a query, if it is still there and in this state.
+
+        From now on it has no run: whatever is heard of the last one is old.
+        """
+        with self._lock:
+            old = self._records.get(name)
+            if old is None or old.born != born or old.state is not when:
+                return None, None
+            cleared = replace(old, state=State.STARTING, run=None, error=None, by_hand=False)
+            new = self._put(old, cleared)
+            mark = self._mark(new)
+        self._tell()
+        return new, mark
+
+    def cancel(self, mark: str) -> None:
+        """Forget a start that has not come to anything."""
+        with self._lock:
+            self._starts.pop(mark, None)
+
+    def begin(
+        self, mark: str | None, query_name: str | None, query_id: str, run: str
+    ) -> QueryRecord | None:
+        """Note that a run has begun; return its record to the first that says so.
+
+        It is one that is expected under this mark, or one that is gated by its source and started
+        by its user. Any other is none of ours.
+        """
+        with self._lock:
+            if run in self._runs:
+                return None
+            expected = self._starts.pop(mark or "", None)
+            if expected is not None:
+                old, begun = self._match(expected, query_name or f"query-{query_id[:8]}")
+            else:
+                old = self._records.get(query_name or "")
+                if old is None or old.gate != "source":
+                    return None
+                begun = old
+            begun = replace(begun, run=run, state=State.STARTING, error=None)
+            self._runs[run] = begun.name
+            begun = self._put(old, begun)
+        self._tell()
+        return begun
+
+    def end(self, run: str, exception: str | None) -> QueryRecord | None:
+        """Note that a run has ended; return the record if that was the query's present run."""
+        with self._lock:
+            old = self._records.get(self._runs.get(run, ""))
+            if old is None or old.run != run:
+                log.debug("run %s has ended, which is nobody's present run", run)
+                return None
+            if old.state not in (State.STARTING, State.ACTIVE):
+                return old  # it was paused or stopped, and that is known
+            new = replace(old, state=State.STOPPED)
+            if exception is not None:
+                again = (
+                    old.writer is not None
+                    and old.attempts < MAX_RESTARTS
+                    and lost_a_worker(exception)
+                )
+                state = State.RESTARTING if again else State.FAILED
+                new = replace(old, state=state, error=first_line(exception))
+            new = self._put(old, new)
+        self._tell()
+        return new
+
+    # -- under the lock -------------------------------------------------------------------------
+
+    def _mark(self, record: QueryRecord) -> str:
+        mark = uuid.uuid4().hex
+        self._starts[mark] = record
+        return mark
+
+    def _refuse_known(self, record: QueryRecord) -> None:
+        others = [each for each in self._starts.values() if each.name]
+        known = self._records.get(record.name)
+        if known is not None and not known.unstarted:
+            others.append(known)
+        if any(each.name == record.name for each in others):
+            raise UsageError(
+                f"the fleet has a query named {record.name!r} already; give this one another"
+            )
+        if record.run in self._runs:
+            raise UsageError(f"the fleet has this query already, as {self._runs[record.run]!r}")
+
+    def _match(self, expected: QueryRecord, name: str) -> tuple[QueryRecord | None, QueryRecord]:
+        """Return the record that an expected run continues, if any, and the one that it gets."""
+        known = self._records.get(name)
+        if known is None:
+            return None, replace(expected, spec=replace(expected.spec, name=name))
+        if known.born == expected.born:
+            return known, known  # started again
+        if known.unstarted:  # its DataFrame has a gate: the spec was stated there
+            spec = replace(known.spec, target_s=expected.spec.target_s)
+            stated_s = known.stated_wait_s
+            return known, replace(known, spec=spec, writer=expected.writer, stated_wait_s=stated_s)
+        # Its writer gave it the name of another, which has ended: Spark refuses a second that runs.
+        self._drop(known)
+        return None, replace(expected, spec=replace(expected.spec, name=name))
+
+    def _change(
+        self,
+        name: str,
+        run: str | None,
+        when: Collection[State] | None,
+        change: Callable[[QueryRecord], QueryRecord],
+    ) -> QueryRecord | None:
+        with self._lock:
+            old = self._records.get(name)
+            if old is None or run not in (None, old.run) or (when and old.state not in when):
+                log.debug("%s: a change that came too late is left out", name)
+                return None
+            new = change(old)
+            if new == old:
+                return old
+            if new.state is not old.state and new.state not in TRANSITIONS[old.state]:
+                illegal = f"{name} cannot go from {old.state.value} to {new.state.value}"
+                if self.strict:
+                    raise IllegalTransition(illegal)
+                log.error("%s", illegal)
+                return None
+            new = self._put(old, new)
+        self._tell()
+        return new
+
+    def _put(self, old: QueryRecord | None, new: QueryRecord) -> QueryRecord:
+        version = next(self._versions)
+        new = replace(new, version=version, born=new.born or version)
+        self._records[new.name] = new
+        self._note(old, new)
+        return new
+
+    def _drop(self, old: QueryRecord) -> QueryRecord:
+        del self._records[old.name]
+        self._runs = {run: name for run, name in self._runs.items() if name != old.name}
+        gone = replace(old, state=State.RELEASED, version=next(self._versions))
+        self._note(old, gone)
+        return gone
+
+    def _note(self, old: QueryRecord | None, new: QueryRecord) -> None:
+        self._changes.append((old, new))
+        self._lock.notify_all()
+
+    # -- outside the lock -----------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        """Tell subscribers what has changed, or wait until the thread that is at it has.
+
+        So they must not wait for a thread that changes something. What they change themselves is
+        told next.
+        """
+        with self._telling:
+            if self._at_it:
+                return
+            self._at_it = True
+            while self._changes:
+                old, new = self._changes.popleft()
+                for subscriber in self._subscribers:
+                    try:
+                        subscriber(old, new)
+                    except Exception:
+                        log.exception("%s: a change could not be followed", new.name)
+            self._at_it = False

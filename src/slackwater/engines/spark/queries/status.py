@@ -1,19 +1,16 @@
-"""What a fleet looks like now: a table for terminals and notebooks."""
+"""What a fleet looks like now: a table for terminals and notebooks, notes for those who watch."""
 
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
+
+from slackwater.core.clock import RealClock
+from slackwater.core.model import QueryMetrics
+from slackwater.engines.spark.queries.record import Accuracies, QueryRecord, State
+from slackwater.ipc.messages import Accuracy, Note
+from slackwater.ipc.questions import QueryEntry
 
 SHOWN = ("minimum", "desired", "current", "delivered")  # accuracies in the table
-
-
-class Accuracies(NamedTuple):
-    """How much of its input a query processes; all between 0 and 1."""
-
-    minimum: float  # as its user stated it
-    desired: float  # what the controller wants
-    current: float | None  # what is processed of what comes and waits
-    delivered: float | None  # what came through its shedders in the last seconds, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +46,11 @@ class FleetStatus:
     queries: tuple[QueryStatus, ...]
 
     def only(self, name: str) -> "FleetStatus":
-        """With this query alone."""
+        """Return the status of this query alone."""
         return replace(self, queries=tuple(q for q in self.queries if q.name == name))
 
     def columns(self) -> dict[str, list[str]]:
-        """The table as text, by column; columns that would say nothing are left out."""
+        """Return the table as text, by column, without columns that would say nothing."""
         queries = self.queries
         found = {
             "query": [q.name for q in queries],
@@ -86,7 +83,7 @@ class FleetStatus:
         )
 
     def table(self) -> Any:
-        """A rich table."""
+        """Return a rich table."""
         from rich.table import Table
 
         table = Table(title=self.title, title_justify="left")
@@ -117,6 +114,55 @@ class FleetStatus:
         )
         title = escape(self.title)
         return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+# What people read; of a query that is active, its phase at the controller.
+_TEXTS = {
+    State.DECLARED: "starting",
+    State.STARTING: "starting",
+    State.PAUSED: "paused",
+    State.RESTARTING: "failed",
+    State.STOPPED: "stopped",
+    State.FAILED: "failed",
+}
+
+
+def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
+    """Make a row of the table of a record and what the controller knows of the query."""
+    metrics = known.metrics if known else QueryMetrics()
+    phase = known.phase if known else "running"
+    newest_s = metrics.max_event_s
+    return QueryStatus(
+        name=record.name,
+        state=_TEXTS.get(record.state, "held" if phase == "waiting" else phase),
+        gate=record.gate,
+        priority=record.spec.priority,
+        waited_s=known.waited_s if known else 0.0,
+        batches=metrics.batches,
+        rows=metrics.rows,
+        input_rate=metrics.arrival_rate,
+        lag_rows=metrics.backlog_rows,
+        lag_s=max(0.0, RealClock().now() - newest_s) if newest_s is not None else None,
+        batch_s=metrics.batch_s,
+        state_rows=metrics.state_rows,
+        restarts=record.restarts,
+        error=record.error,
+        accuracy=record.accuracy(),
+    )
+
+
+def note(record: QueryRecord) -> Note:
+    """Return what the controller cannot know of a query, for those who watch."""
+    accuracy = record.accuracy()
+    again = record.state is State.RESTARTING
+    return Note(
+        gate=record.gate,
+        state="starting" if again else _TEXTS.get(record.state),
+        restarts=record.restarts,
+        error=record.error,
+        accuracy=None if accuracy is None else Accuracy(*accuracy),
+        run_id=record.run if record.present else None,
+    )
 
 
 def _accuracy(query: QueryStatus, name: str) -> str:

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,8 +11,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.queries.launcher import Launcher
-from slackwater.engines.spark.queries.registry import Member
-from slackwater.engines.spark.queries.status import Accuracies
+from slackwater.engines.spark.queries.record import Accuracies, QueryRecord
+from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.session.master import is_local
 from slackwater.engines.spark.shedding.loop import (
     FIRST_ROWS,
@@ -20,7 +21,7 @@ from slackwater.engines.spark.shedding.loop import (
     QualitySettings,
 )
 from slackwater.engines.spark.shedding.meter import QualityMeter
-from slackwater.engines.spark.shedding.shedders import Shedders, find_shedders, refuse_shared
+from slackwater.engines.spark.shedding.shedders import find_shedders, refuse_shared
 
 log = logging.getLogger("slackwater.quality")
 
@@ -28,21 +29,28 @@ log = logging.getLogger("slackwater.quality")
 class FleetQuality:
     """Finds the shedders of queries as they are started, and pauses those that must stop."""
 
-    def __init__(self, spark: SparkSession, settings: QualitySettings, launcher: Launcher) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: QualitySettings,
+        registry: Registry,
+        launcher: Launcher,
+    ) -> None:
         local = is_local(spark.conf.get("spark.master"))
         cores = float(spark.sparkContext.defaultParallelism) if local else None
         if cores is not None and settings.cpus:
             cores = float(len(settings.cpus))
         cores = cores if settings.cores is None else settings.cores
+        self._registry = registry
         self._launcher = launcher
-        self._members: dict[str, Member] = {}
         self.loop = QualityLoop(settings, cores, self._pause, self._resume, self._set_pace)
+        registry.subscribe(self._on_change)
 
     def prepare(self, name: str | None, writer: DataStreamWriter, min_accuracy: float) -> None:
         """Refuse a query that cannot be shed, before it is started."""
         if not 0 <= min_accuracy <= 1:
             raise UsageError(f"{name}: min_accuracy is {min_accuracy:g}; it is between 0 and 1")
-        found = self._shedders(writer)
+        found = find_shedders(writer._df)
         if not found.files and not found.properties:
             raise UsageError(
                 f"{name}: min_accuracy needs rows that can be shed: read them with "
@@ -53,60 +61,59 @@ class FleetQuality:
         # Of the first micro-batches nobody knows how long they take, nor what others have shed.
         found.aim(1.0, FIRST_ROWS, least=1.0)
 
-    def add(self, member: Member, min_accuracy: float | None) -> None:
-        """A query that has been started."""
-        assert member.writer is not None
+    def add(self, record: QueryRecord, min_accuracy: float | None) -> None:
+        """Look after a query that has been started."""
+        assert record.writer is not None
         if min_accuracy is None:
             if not self.loop.settings.watches_all:
                 return
             min_accuracy = 1.0
-        name = member.spec.name
-        self._members[name] = member
         self.loop.add(
             Quality(
-                name,
-                member.spec.priority,
+                record.name,
+                record.spec.priority,
                 min_accuracy,
-                self._shedders(member.writer),
+                find_shedders(record.writer._df),
                 QualityMeter(self.loop.settings.batch_every_s),
             )
         )
+        told = self._registry.update(record.name, accuracy=partial(self.of, record.name))
+        if told is None or told.ended:  # before it was looked after
+            self.loop.remove(record.name)
 
     def take(self, name: str, progress: dict[str, Any]) -> None:
-        """One progress event of any query."""
+        """Take in one progress event of any query."""
         self.loop.take(name, progress)
 
     def of(self, name: str) -> Accuracies | None:
-        """For the status."""
+        """Return how much of its input a query processes, for the status."""
         found = self.loop.get(name)
         if found is None:
             return None
         return Accuracies(found.min_accuracy, found.desired, found.current, found.meter.delivered)
 
-    def _shedders(self, writer: DataStreamWriter) -> Shedders:
-        return find_shedders(writer._df)
-
-    def _pause(self, name: str) -> None:
-        member = self._members[name]
-        member.paused = True
-        if member.query is not None:
-            # Stopping waits for the batch that runs; the others must not wait with it.
-            threading.Thread(target=member.query.stop, daemon=True).start()
-
-    def _resume(self, name: str) -> None:
-        member = self._members[name]
-        if member.stopped or member.by_hand:
-            return
-        member.paused = False
-        threading.Thread(target=self._relaunch, args=(member,), daemon=True).start()
+    def _on_change(self, old: QueryRecord | None, new: QueryRecord) -> None:
+        if new.ended:
+            self.loop.remove(new.name)
 
     def _set_pace(self, name: str, pace_s: float) -> None:
-        member = self._members[name]
-        member.spec = replace(member.spec, pace_s=pace_s)
-        self._launcher.agent.add(member.spec)
+        self._registry.update(name, pace_s=pace_s)
 
-    def _relaunch(self, member: Member) -> None:
+    def _pause(self, name: str) -> None:
+        """Stop a query; one without a checkpoint location runs on with what it is left."""
+        _later("stopped", name, partial(self._launcher.pause, name, by_hand=False))
+
+    def _resume(self, name: str) -> None:
+        _later("started again", name, partial(self._launcher.resume, name, by_hand=False))
+
+
+def _later(what: str, name: str, action: Callable[[], None]) -> None:
+    """Do it on a thread of its own: stopping waits for a batch, and the others must not."""
+
+    def run() -> None:
         try:
-            self._launcher.relaunch(member)
+            action()
         except Exception as error:
-            log.error("%s could not be started again: %s", member.spec.name, error)
+            log.error("%s could not be %s: %s", name, what, error)
+
+    threading.Thread(target=run, daemon=True).start()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.gates.source import FORMAT as GATE_SOURCE
+from slackwater.engines.spark.plans.discovery import GATE_FORMAT
 from slackwater.engines.spark.plans.live_value import LiveValue
 from slackwater.engines.spark.plans.tree import node_options, read_plan
 from slackwater.engines.spark.progress import Arrived, parsed_offset
@@ -109,7 +109,7 @@ def find_shedders(df: DataFrame) -> Shedders:
                 files.add(DirectivesFile(Path(options["directives"])))
                 spares |= "spare" in options
             else:
-                others |= node.fields.get("sourceName") != GATE_SOURCE
+                others |= node.fields.get("sourceName") != GATE_FORMAT
         elif node.name.startswith("Streaming"):  # files, say: of Spark's first interface
             others = True
         elif node.name == "CollectMetrics":
