@@ -83,7 +83,7 @@ def checkpoint_of(handles: Handles, query: StreamingQuery) -> Checkpoint | None:
         return Checkpoint(
             str(execution.resolvedCheckpointRoot()),
             bool(made_up.get(execution)),
-            execution.sink().name() != "MemorySink",
+            execution.sink().getClass().getSimpleName() != "MemorySink",
         )
     except Exception as error:
         log.info("the checkpoint of %s is not known: %s", query.name, error)
