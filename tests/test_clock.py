@@ -23,11 +23,6 @@ EXCEPTIONS = {
     "slackwater/engines/spark/sources/process.py": "runs in Spark's Python processes",
     "slackwater/engines/spark/sources/row_limits.py": "runs in Spark's Python processes",
 }
-NOT_YET = (  # to be emptied
-    "slackwater/engines/spark/fleet.py",
-    "slackwater/engines/spark/gates/",
-    "slackwater/engines/spark/queries/",
-)
 
 
 def calls(source: str) -> Iterator[int]:
@@ -55,13 +50,13 @@ def asking() -> dict[str, list[int]]:
 
 
 def test_only_the_clock_asks_the_system_for_the_time() -> None:
-    strangers = [name for name in asking() if not name.startswith((*EXCEPTIONS, *NOT_YET))]
+    strangers = [name for name in asking() if not name.startswith(tuple(EXCEPTIONS))]
     assert not strangers, "take a core.protocols.Clock, or core.clock.Deadline or Timer"
 
 
 def test_exceptions_are_no_longer_than_needed() -> None:
     found = asking()
-    for start in (*EXCEPTIONS, *NOT_YET):
+    for start in EXCEPTIONS:
         assert any(name.startswith(start) for name in found), f"{start} asks no more"
 
 
