@@ -94,7 +94,8 @@ class Fleet(FleetView, ApproximateQueries):
             raise UsageError(f"slots must be at least 1, not {slots}")
         if max_wait is not None and max_wait <= 0:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
-        self._gated = policies.load(policy, **(parameters or {})).gated  # wrong names fail here
+        given = parameters or {}
+        self._gated = policies.load(policy, **given).gated  # wrong names fail here
         self.spark = spark
         self.policy = policy
         self.name = name or default_fleet_name()
@@ -104,10 +105,8 @@ class Fleet(FleetView, ApproximateQueries):
         self.socket = socket_path(self.name)
         refuse_if_answered(self.socket, self.name)
         self._closing = threading.Event()
-        self._control = FleetControl(
-            ControllerSettings(str(self.socket), policy, self.slots, dry_run, parameters or {}),
-            controller,
-        )
+        settings = ControllerSettings(str(self.socket), policy, self.slots, dry_run, given)
+        self._control = FleetControl(settings, controller)
         self._registry = Registry()
         self._agent = Agent(spark, self.socket, self._registry, self.gate_kind, self._on_command)
         holds = self._gated and not dry_run
@@ -116,8 +115,7 @@ class Fleet(FleetView, ApproximateQueries):
         held = self.gate_kind if self._gated else "none"
         self._launcher = Launcher(self._registry, self._agent, self._control, held, starts_at_once)
         self._restarter = Restarter(self._registry, self._launcher)
-        shedding = quality or QualitySettings()
-        self._quality = FleetQuality(spark, shedding, self._registry, self._launcher)
+        self._quality = FleetQuality(spark, quality, self._registry, self._launcher)
         self.on_progress(self._quality.take)
         self.parts = FleetParts(self._registry, self._agent, self._launcher.look)
         self.on_progress(self.parts.take)

@@ -46,11 +46,11 @@ class Handles:
     def method(
         self, owner: str, name: str, returns: JavaObject, *takes: JavaObject, of: JavaObject
     ) -> JavaObject:
-        """A method of one object: ``of`` is bound."""
+        """Return a method of one object: ``of`` is bound."""
         return self.virtual(owner, name, returns, *takes).bindTo(of)
 
     def virtual(self, owner: str, name: str, returns: JavaObject, *takes: JavaObject) -> JavaObject:
-        """A method of any object, which is its first argument."""
+        """Return a method of any object, which is its first argument."""
         return self._lookup.findVirtual(self.type(owner), name, self.signature(returns, *takes))
 
     def constructor(self, owner: str, *takes: JavaObject) -> JavaObject:
@@ -61,11 +61,11 @@ class Handles:
         return self._lookup.findStatic(self.type(owner), name, self.signature(returns, *takes))
 
     def returning(self, handle: JavaObject, kind: JavaObject) -> JavaObject:
-        """The same handle with its result converted, or thrown away for ``void``."""
+        """Return the same handle with its result converted, or thrown away for ``void``."""
         return handle.asType(handle.type().changeReturnType(kind))
 
     def number(self, reference: JavaObject) -> JavaObject:
-        """The ``long`` in an ``AtomicReference`` (Py4J turns an ``AtomicLong`` into an int)."""
+        """Return the ``long`` in an ``AtomicReference`` (Py4J makes an ``AtomicLong`` an int)."""
         number = self.type("java.lang.Number")
         value = self._lookup.findVirtual(number, "longValue", self.signature(self.long))
         owner = "java.util.concurrent.atomic.AtomicReference"
@@ -73,7 +73,7 @@ class Handles:
         return self._factory.filterReturnValue(get, value)
 
     def first_argument(self, kind: JavaObject) -> JavaObject:
-        """``(Object[] arguments) → arguments[0]``."""
+        """Return ``(Object[] arguments) → arguments[0]``."""
         element = self._factory.arrayElementGetter(self.type("[Ljava.lang.Object;"))
         index = self.array(self.java.lang.Object, 0)
         return self.returning(self._factory.insertArguments(element, 1, index), kind)
@@ -98,7 +98,7 @@ class Handles:
         return result
 
     def ignoring(self, handle: JavaObject, *kinds: JavaObject, position: int = 0) -> JavaObject:
-        """The same handle, taking (and ignoring) further arguments, by default in front."""
+        """Return the same handle, taking (and ignoring) further arguments, by default in front."""
         kinds = self.array(self.java.lang.Class, *kinds)
         return self._factory.dropArguments(handle, position, kinds)
 
@@ -106,14 +106,14 @@ class Handles:
         return self._factory.guardWithTest(test, yes, no)
 
     def on_interrupt(self, handle: JavaObject, instead: JavaObject) -> JavaObject:
-        """``instead`` (no arguments) gives the result when the thread was interrupted."""
+        """Have ``instead`` (no arguments) give the result when the thread was interrupted."""
         interrupted = self.type("java.lang.InterruptedException")
         return self._factory.catchException(
             handle, interrupted, self.ignoring(instead, interrupted)
         )
 
     def implement(self, interface: str, handle: JavaObject) -> JavaObject:
-        """An object whose every method calls ``handle(Object[] arguments) → Object``.
+        """Make an object whose every method calls ``handle(Object[] arguments) → Object``.
 
         ``arguments`` is null for methods without parameters.
         """
@@ -127,5 +127,5 @@ class Handles:
         return reflect.Proxy.newProxyInstance(kind.getClassLoader(), kinds, invoker)
 
     def nothing(self) -> JavaObject:
-        """``() → null``."""
+        """Return ``() → null``."""
         return self._factory.constant(self.object, None)

@@ -45,7 +45,7 @@ _STATEFUL = {
 
 
 def discover(df: DataFrame, override: Deadlines | None = None) -> Deadlines:
-    """Windows and inputs of a streaming DataFrame; what ``override`` states replaces what is found.
+    """Return windows and inputs of a streaming DataFrame; what ``override`` states goes first.
 
     Nothing found, or a plan that cannot be read, means no deadline and is never an error.
     """
@@ -59,7 +59,7 @@ def discover(df: DataFrame, override: Deadlines | None = None) -> Deadlines:
 
 
 def discover_query(query: StreamingQuery) -> Deadlines:
-    """Windows and inputs of a query that already runs."""
+    """Return windows and inputs of a query that already runs."""
     try:
         plan = analyzed_plan(query)
     except (Py4JError, AttributeError) as problem:
@@ -69,7 +69,7 @@ def discover_query(query: StreamingQuery) -> Deadlines:
 
 
 def output_mode(query: StreamingQuery) -> str:
-    """``append``, ``update`` or ``complete``."""
+    """Return ``append``, ``update`` or ``complete``."""
     try:
         return str(query._jsq.streamingQuery().outputMode().toString()).lower()
     except (Py4JError, AttributeError):
@@ -120,7 +120,7 @@ class _PlanReader:
         return numbers
 
     def _below(self, node: Node) -> list[Node]:
-        """The operators below; a common table is read where it is used, not where it is defined."""
+        """Return the operators below; a common table is read where it is used, not defined."""
         if node.name == "WithCTE":
             return node.children[-1:]
         if node.name == "CTERelationRef" and not node.fields.get("recursive"):
@@ -135,7 +135,7 @@ class _PlanReader:
         return (list(self.inputs).index(leaf.path),)
 
     def _input_stream(self, leaf: Node, watermarks: tuple[Node, ...]) -> InputStream:
-        """Of several watermarks over a source the largest delay counts: Spark takes the minimum."""
+        """Return an input with its largest delay: of several watermarks Spark takes the minimum."""
         name = str(leaf.fields.get("sourceName") or leaf.name)
         if not watermarks:
             return InputStream(name)
@@ -149,7 +149,7 @@ class _PlanReader:
         return self.delays[watermark.path]
 
     def _windows_of(self, node: Node, inputs: tuple[int, ...]) -> list[Window]:
-        """The windows that an operator computes; a sliding one is expanded, each copy alike."""
+        """Return the windows of an operator; a sliding one is expanded there, each copy alike."""
         found: dict[Window, None] = {}  # an ordered set
         for key in ("projectList", "projections"):
             for tree in node.trees(key):
@@ -169,7 +169,7 @@ class _PlanReader:
         return _time_window(start, end, inputs) or self._session_window(start, end, inputs)
 
     def _session_window(self, start: Node, end: Node, inputs: tuple[int, ...]) -> Window | None:
-        """``end`` is ``time + gap``; a gap that is computed for each row is told as infinite."""
+        """Read ``end``, ``time + gap``; a gap that is computed for each row is told as infinite."""
         addition = end.find("TimestampAddInterval") or end.find("TimeAdd")
         if addition is None or len(addition.children) != 2:
             return None
@@ -182,7 +182,7 @@ class _PlanReader:
 
 
 def _time_window(start: Node, end: Node, inputs: tuple[int, ...]) -> Window | None:
-    """``start`` holds ``(time - offset) % slide``, ``end`` is ``start + size``, in microseconds."""
+    """Read ``start``, with ``(time - offset) % slide`` in it, and ``end``, ``start + size``."""
     remainder, addition = start.find("Remainder"), end.find("Add")
     if remainder is None or addition is None:
         return None

@@ -32,10 +32,11 @@ class FleetQuality:
     def __init__(
         self,
         spark: SparkSession,
-        settings: QualitySettings,
+        settings: QualitySettings | None,
         registry: Registry,
         launcher: Launcher,
     ) -> None:
+        settings = settings or QualitySettings()
         local = is_local(spark.conf.get("spark.master"))
         cores = float(spark.sparkContext.defaultParallelism) if local else None
         if cores is not None and settings.cpus:
