@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "slackwater.commands"
-# For environments that were installed before this distribution had entry points.
-BEFORE_INSTALLATION = {
-    "bench": "slackwater_bench.commands:bench",
-    "simulate": "slackwater_bench.simulate.commands:simulate",
-}
 
 
 class ExtensibleGroup(TyperGroup):
@@ -36,10 +31,9 @@ class ExtensibleGroup(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def _find_extensions(self) -> None:
-        from importlib.metadata import EntryPoint, entry_points  # slow; most commands need none
+        from importlib.metadata import entry_points  # slow to import; most commands need none
 
-        known = [EntryPoint(name, path, GROUP) for name, path in BEFORE_INSTALLATION.items()]
-        for entry_point in (*entry_points(group=GROUP), *known):
+        for entry_point in entry_points(group=GROUP):
             self.commands.setdefault(entry_point.name, Extension(entry_point))
 
 
