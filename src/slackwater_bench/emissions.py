@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.engines.spark.progress import batch_end_s, ran_a_batch
+from slackwater.engines.spark.progress import batch_end_s, batch_of, ran_a_batch
 
 Progress = dict[str, Any]
 
@@ -17,12 +17,16 @@ class Emission:
     """One window as it came."""
 
     done_s: float  # when it was complete at the sink
-    work_s: float | None  # of its sweep and of the batch that emitted it; None: no sweep was seen
+    work_s: float | None  # of its sweep and its emit, often one batch; None: no sweep was seen
     rows: Counter[tuple[Any, ...]] = field(default_factory=Counter)
 
 
 def emissions(
-    table: pa.Table, columns: Sequence[str], progresses: Sequence[Progress], asking: bool = True
+    table: pa.Table,
+    columns: Sequence[str],
+    progresses: Sequence[Progress],
+    asking: bool = True,
+    delay_us: int = 0,
 ) -> dict[int, Emission]:
     """Return what a query emitted, by window end in microseconds.
 
@@ -36,21 +40,31 @@ def emissions(
         Of all triggers of the query, in order.
     asking
         Whether asking sources for their offsets is work. Under a source gate it is waiting.
+    delay_us
+        Of the watermark: it tells which batch swept a window.
     """
     ends = table.column("window_end").cast("int64").to_pylist()
     values = [_hashable(table.column(column).to_pylist()) for column in columns]
     found: dict[int, Emission] = {}
     position = 0
     before: Progress | None = None
+    swept_us: float | None = None  # windows up to here were swept by batches before this one
     for progress in filter(ran_a_batch, progresses):
         written = max(0, progress["sink"]["numOutputRows"])
-        done_s, work_s = batch_end_s(progress), _work_s(before, progress, asking)
+        done_s, both_s = batch_end_s(progress), _work_s([before, progress], asking)
+        alone_s = _work_s([progress], asking)
         for index in range(position, min(position + written, len(ends))):
+            alone = swept_us is not None and swept_us < ends[index]
+            work_s = alone_s if alone else both_s
             emission = found.setdefault(ends[index], Emission(done_s, work_s))
             emission.done_s, emission.work_s = done_s, work_s
             emission.rows[tuple(column[index] for column in values)] += 1
         position += written
         before = progress
+        newest_s = batch_of(progress).max_event_s
+        if newest_s is not None:
+            mark_us = newest_s * 1e6 - delay_us
+            swept_us = mark_us if swept_us is None else max(swept_us, mark_us)
     return found
 
 
@@ -72,12 +86,12 @@ def wasted(progresses: Sequence[Progress], first_s: float, last_s: float) -> int
     )
 
 
-def _work_s(sweep: Progress | None, emit: Progress, asking: bool) -> float | None:
-    """Sum both batches, the second only up to its result, as latencies are measured."""
-    if sweep is None:
+def _work_s(batches: Sequence[Progress | None], asking: bool) -> float | None:
+    """Sum the batches, the last only up to its result, as latencies are measured."""
+    durations = [batch["durationMs"] for batch in batches if batch is not None]
+    if len(durations) < len(batches):
         return None
-    durations = [sweep["durationMs"], emit["durationMs"]]
     work_ms = sum(d["triggerExecution"] for d in durations)
     if not asking:
         work_ms -= sum(d.get("latestOffset", 0) for d in durations)
-    return float(work_ms - emit["durationMs"].get("commitOffsets", 0)) / 1000
+    return float(work_ms - durations[-1].get("commitOffsets", 0)) / 1000

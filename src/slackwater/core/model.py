@@ -28,6 +28,8 @@ class QuerySpec:
     keep_open_s: float = 0.0  # a batch that begins sooner after a window's end closes it too early
     pace_s: float = 0.0  # least time between the beginnings of two batches, where CPU is scarce
     target_s: float | None = None  # latency of its results that is wanted; for those who watch
+    one_batch: bool = False  # the batch that reads past a window's end can emit it as well
+    idle_after_s: float | None = None  # an input that is silent for so long holds nothing up
 
     def kept_open_until_s(self, now_s: float) -> float:
         """Return when a batch may begin: now, or once the windows that have just ended may close.
@@ -175,6 +177,7 @@ class Admission:
     row_limit: int | None = None  # for sources of ours: read at most so many rows; 0: none
     figures: Figures | None = None
     operators: int | None = None  # run only so many of them, from the source on; None: all
+    watermark_s: float | None = None  # run with this watermark at least, or not yet; None: any
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ class SpecFields(Struct, frozen=True):
     keep_open_s: Positive = 0.0
     pace_s: Positive = 0.0
     target_s: float | None = None
+    one_batch: bool | UnsetType = UNSET
+    idle_after_s: float | UnsetType = UNSET
 
     def spec(self) -> QuerySpec:
         """Return it as all others know it."""
@@ -82,6 +84,8 @@ class SpecFields(Struct, frozen=True):
             keep_open_s=_or_infinite(self.keep_open_s),
             pace_s=_or_infinite(self.pace_s),
             target_s=self.target_s,
+            one_batch=self.one_batch is True,
+            idle_after_s=None if self.idle_after_s is UNSET else self.idle_after_s,
         )
 
 
@@ -96,6 +100,8 @@ class Spec(Message, frozen=True):
     keep_open_s: Positive = 0.0
     pace_s: Positive = 0.0
     target_s: float | None = None
+    one_batch: bool | UnsetType = UNSET
+    idle_after_s: float | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.name != self.query:
@@ -111,7 +117,12 @@ def spec_fields(spec: QuerySpec) -> SpecFields:
     found = spec.deadlines
     windows = tuple(copy_fields(each, WindowFields) for each in found.windows)
     deadlines = DeadlinesFields(windows, found.inputs, found.output_mode)
-    return msgspec.structs.replace(copy_fields(spec, SpecFields), deadlines=deadlines)
+    return msgspec.structs.replace(
+        copy_fields(spec, SpecFields),
+        deadlines=deadlines,
+        one_batch=spec.one_batch or UNSET,
+        idle_after_s=UNSET if spec.idle_after_s is None else spec.idle_after_s,
+    )
 
 
 def spec_message(spec: QuerySpec) -> Spec:
@@ -219,6 +230,7 @@ class Grant(Message, frozen=True):
     query: str
     seq: Count
     rows: Count | None = None  # at most; None: as many as there are
+    watermark_ms: Count | UnsetType = UNSET  # that its batch must run with, or it waits on
 
 
 class Beat(Message, frozen=True):

@@ -49,6 +49,8 @@ class QuerySection(_Section):
     max_wait: float | None = Field(None, gt=0)
     min_accuracy: float | None = Field(None, ge=0, le=1)  # its rows must be sheddable
     target: float | None = Field(None, gt=0)  # latency in seconds that is wanted; is shown
+    one_batch: Literal["auto", "off"] | None = None  # instead of the fleet's
+    idle_after: float | None = Field(None, gt=0)  # seconds; a silent input holds nothing up then
     rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
     # The following are for functions that return a DataFrame; a writer brings its own.
     format: str = "noop"
@@ -100,6 +102,7 @@ class FleetFile(_Section):
     max_wait: float | None = Field(None, gt=0)
     gate: Literal["auto", "clock", "source", "none"] = "auto"
     controller: Literal["process", "thread"] = "process"
+    one_batch: Literal["auto", "off"] = "auto"
     checkpoints: str = "checkpoints"
     spark: SparkSection = SparkSection()
     quality: QualitySection = QualitySection()

@@ -131,6 +131,7 @@ class Launch:
             dry_run=self.dry_run,
             parameters=file.parameters,
             quality=self._quality or quality_settings(file.quality),
+            one_batch=file.one_batch,
         )
 
     def build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
@@ -180,8 +181,15 @@ class Launch:
             else:
                 claim(checkpoint, name)
             writer = built.option("checkpointLocation", str(checkpoint))
-            keys |= {"min_accuracy": section.min_accuracy, "target": section.target}
-            fleet.start(writer, name=name, **keys)  # type: ignore[arg-type]
+            fleet.start(
+                writer,
+                name=name,
+                min_accuracy=section.min_accuracy,
+                target=section.target,
+                one_batch=section.one_batch,
+                idle_after=section.idle_after,
+                **keys,  # type: ignore[arg-type]
+            )
         except UsageError:
             raise
         except Exception as error:

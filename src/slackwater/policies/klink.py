@@ -27,6 +27,8 @@ from slackwater.progress.slack import SlackTable, expected_slack
 
 UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
 UNSEEN_S = 0.05  # how long a query's last batch may be unknown before we go on without it
+EARLY_S = 0.02  # what it costs to ask too early for a batch that begins only with its watermark
+IDLE_RETRY_S = 1.0  # between two looks at an input that may have fallen silent
 DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
 
 EMIT, SWEEP, OTHER = range(3)  # in this order they are served
@@ -226,7 +228,12 @@ class Klink(Policy):
         last_try_s = known.epochs.last_read_s
         if known.fruitless and query.admitted_s is not None:
             last_try_s = max(last_try_s, query.admitted_s)
-        return known.epochs.ready_s(query.metrics.batch_s or known.fixed_s, last_try_s)
+        waste_s = EARLY_S if query.spec.one_batch else query.metrics.batch_s or known.fixed_s
+        ready_s = known.epochs.ready_s(waste_s, last_try_s)
+        if query.spec.idle_after_s is None:
+            return ready_s
+        closed_s = known.epochs.base_s + query.spec.idle_after_s  # without new data, if need be
+        return min(ready_s, max(closed_s, last_try_s + IDLE_RETRY_S))
 
     def _tabulate(self, known: _Known) -> None:
         if known.rank == EMIT:
@@ -312,7 +319,8 @@ class Klink(Policy):
             reason = "first batch" if stage == "learn" else "no deadline, a slot is free"
         else:
             reason = f"{stage}, slack {figures.slack_s:+.2f} s"
-        return Admission(query.name, reason, limit, figures)
+        needed_s = epochs.window_end_s if stage == "sweep" and query.spec.one_batch else None
+        return Admission(query.name, reason, limit, figures, watermark_s=needed_s)
 
     def _row_limit(self, query: QueryState, snapshot: Snapshot) -> int | None:
         """Limit the rows of a batch.
@@ -369,7 +377,7 @@ def _cost_s(known: _Known, query: QueryState) -> float:
     if known.epochs.stage == "emit":  # what is in memory comes before its watermark
         return emit_s + (metrics.buffered_rows or 0.0) * row_cost_s(metrics)
     sweep_s = known.fixed_s + (metrics.backlog_rows or 0.0) * row_cost_s(metrics)
-    if known.epochs.deadlines.output_mode == "append":
+    if known.epochs.deadlines.output_mode == "append" and not query.spec.one_batch:
         return sweep_s + emit_s
     return sweep_s + metrics.beyond.fixed_s
 

@@ -23,6 +23,7 @@ Ints = NDArray[np.int64]
 NEVER_US = 2**62  # event time of an event that the rate never reaches
 
 _FEW_ROWS = 8192  # that are faster to sort than to halve again
+_FIRST_LOOK_US = 50_000  # back from now, for the newest event
 _STRIDE = 8  # events looked at together when a guess at an index is refined
 
 
@@ -125,6 +126,25 @@ class Timeline:
     def arrived(self, after_us: int, until_us: int, partition: int | None = None) -> Arrivals:
         """Return the events with ``after_us < arrival <= until_us``, of one partition or of all."""
         return self.released(Reach(after_us), Reach(until_us), partition)
+
+    def frontier_us(self, until_us: int) -> int | None:
+        """Return the largest event time that has arrived up to ``until_us``; None: none has.
+
+        >>> from slackwater.traffic import ConstantDelays, Rate
+        >>> timeline = Timeline(Rate((0.0,), (10.0,)), ConstantDelays(0.15), seed=1, start_us=0)
+        >>> timeline.frontier_us(400_000), timeline.frontier_us(100_000)
+        (200000, None)
+        """
+        look_us = _FIRST_LOOK_US
+        while True:
+            seen = self.arrived(until_us - look_us, until_us).event_us
+            newest_us = int(seen.max()) if len(seen) else None
+            # An event that happened within the look can only have arrived within it.
+            if newest_us is not None and newest_us >= until_us - look_us:
+                return newest_us
+            if until_us - look_us < self.start_us:
+                return newest_us
+            look_us *= 4
 
     def handed_out(self, reach: Reach, partition: int | None = None) -> int:
         """Return how many events are within a reach."""

@@ -28,10 +28,11 @@ def first_arrival_us(timeline: Timeline, event_us: int) -> int | None:
 
 
 class Ideal:
-    """Least latency of each window of one workload, given what its two batches took.
+    """Least latency of each window of one workload, given what its batches took.
 
     A window needs the sweep, which reads the first event past the window's end and the watermark's
-    delay, and then the batch that emits. Neither can begin before that event has arrived.
+    delay, and the emit, which is the same batch or the one after. Neither can begin before that
+    event has arrived.
 
     >>> from slackwater.traffic import Traffic
     >>> from slackwater_bench.workloads.ysb import Ysb

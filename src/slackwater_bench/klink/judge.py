@@ -35,10 +35,10 @@ class Judge:
 
     def take(self, workload: Workload, table: pa.Table, progresses: Sequence[Progress]) -> None:
         """Take one query: what it should have given, its sink's rows, its progress events."""
-        found = emissions(table, workload.columns, progresses, self.asking)
+        delay_us = 1000 * workload.watermark_ms
+        found = emissions(table, workload.columns, progresses, self.asking, delay_us)
         self._compare(workload, found)
         self._count(progresses)
-        delay_us = 1000 * workload.watermark_ms
         self._watermark_delay_us = max(self._watermark_delay_us, delay_us)
 
     def verdict(self) -> dict[str, Any]:

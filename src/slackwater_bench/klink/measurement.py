@@ -40,6 +40,7 @@ def run(trial: PolicyTrial) -> Result:
         gate=trial.gate if gated else "none",  # type: ignore[arg-type]
         controller=trial.controller,  # type: ignore[arg-type]
         parameters=parameters,
+        one_batch=trial.one_batch,  # type: ignore[arg-type]
     )
     with fleet:
         return Measurement(trial, spark, fleet).result()

@@ -38,6 +38,8 @@ def arms(names: Sequence[str], base: PolicyTrial) -> list[Arm]:
     1.5
     >>> arms(["random-order:seed=7"], PolicyTrial(""))[0].trial.parameters
     {'seed': 7}
+    >>> arms(["klink:one_batch=off"], PolicyTrial(""))[0].trial.one_batch
+    'off'
     """
     if not names:
         raise UsageError("name at least one policy")
@@ -52,8 +54,11 @@ def _arm(text: str, base: PolicyTrial) -> Arm:
         trial = replace(base, policy="spark", **RIVALS[text])
         return Arm(text, trial, swept=text == _TRIGGER)
     policy, parameters = split_parameters(text)
+    one_batch = parameters.pop("one_batch", base.one_batch)
+    if one_batch not in ("auto", "off"):
+        raise UsageError(f"{text}: one_batch is auto or off")
     policies.load(policy, **parameters)
-    return Arm(text, replace(base, policy=policy, parameters=parameters))
+    return Arm(text, replace(base, policy=policy, parameters=parameters, one_batch=one_batch))
 
 
 def _seconds(text: str, arm: str) -> float:

@@ -61,6 +61,7 @@ class PolicyTrial(Trial):
     trigger_s: float | None = None  # a processing-time trigger; None: as fast as it goes
     fair: bool = False  # Spark's FAIR scheduler, a pool for each query
     parameters: dict[str, Any] = field(default_factory=dict)  # for the policy's constructor
+    one_batch: str = "auto"  # or off: a window takes two batches
 
     def __post_init__(self) -> None:
         parse_delays(self.delays)

@@ -124,3 +124,28 @@ def with_driver(driver_cores: float) -> MicroBatchEngine:
     engine = MicroBatchEngine(clock, fleet, cores=8, driver_cores=driver_cores, slots=12)
     Controller(engine, policy, engine, clock).run(lambda: clock.now() >= START_S + 40)
     return engine
+
+
+def test_one_batch_a_window_takes_half_the_batches_and_gives_the_same_windows() -> None:
+    costs = BatchCosts(fixed_s=0.11, empty_s=0.08, per_row_s=2e-5)
+    ran, ends = {}, {}
+    for one_batch in (False, True):
+        fleet = [query(i, one_batch=one_batch, costs=costs) for i in range(6)]
+        engine, _ = simulate("klink", fleet, 60, slots=3)
+        ends[one_batch] = sorted(
+            (r.query, r.end_s) for r in engine.results if r.end_s < START_S + 55
+        )
+        ran[one_batch] = len(engine.durations()), mean_latency_s(engine)
+    assert ends[True] == ends[False]
+    assert ran[True][0] < 0.6 * ran[False][0]
+    assert ran[True][1] < ran[False][1]
+
+
+def test_a_batch_that_needs_a_later_watermark_does_not_begin() -> None:
+    each = query(2, one_batch=True)
+    execution = Execution(each)
+    end_s = each.window.next_end(START_S)
+    assert execution.begin(end_s, None, watermark_s=end_s) is None
+    assert execution.rows == 0
+    assert execution.begin(end_s + each.delay_s + 1, None, watermark_s=end_s) is not None
+    assert [result.end_s for result in execution.end(end_s + each.delay_s + 2)] == [end_s]

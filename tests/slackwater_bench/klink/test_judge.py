@@ -68,6 +68,15 @@ def test_a_window_s_latency_ideal_and_rows(ysb: Ysb) -> None:
     assert verdict["batch_s"]["with_rows"]["mean"] == pytest.approx(0.1)
 
 
+def test_a_window_that_one_batch_swept_and_emitted_took_that_batch_alone(ysb: Ysb) -> None:
+    rows = rows_of(ysb, 6_000_000)
+    judge = Judge(first_s=3.0, last_s=6.0)
+    newest = {"eventTime": {"max": "1970-01-01T00:00:05.000Z"}}
+    one = batch(6.5, 300, len(rows), commitOffsets=50)
+    judge.take(ysb, sink(rows), [batch(5, 100, 0) | newest, one])
+    assert judge.verdict()["ideal_s"] == [0.6]  # 0.35 to arrive, 0.25 to sweep and emit
+
+
 def test_rows_that_differ_and_windows_that_are_missing(ysb: Ysb) -> None:
     rows = rows_of(ysb, 6_000_000)[:-1]  # one is lost, and the window that ends at 9 s
     judge = Judge(first_s=3.0, last_s=9.0)

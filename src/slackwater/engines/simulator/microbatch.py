@@ -109,7 +109,7 @@ class MicroBatchEngine:
             phase = self._states[admission.query].phase
             if phase != "waiting":
                 raise EngineError(f"{admission.query} was admitted while {phase}")
-            self._admit(admission.query, admission.row_limit)
+            self._admit(admission.query, admission.row_limit, admission.watermark_s)
 
     # -- what happens ---------------------------------------------------------------------------
 
@@ -118,14 +118,14 @@ class MicroBatchEngine:
         if not self.gated:
             self._admit(name, None)
 
-    def _admit(self, name: str, row_limit: int | None) -> None:
+    def _admit(self, name: str, row_limit: int | None, watermark_s: float | None = None) -> None:
         now_s, state = self.clock.now(), self._states[name]
         self._longest_wait_s = max(self._longest_wait_s, state.waited_s(now_s))
         self._running += 1
         if self.gated and self._running > self.slots:
             raise EngineError(f"{self._running} batches at once, only {self.slots} allowed")
         self._enter(name, "running", admitted_s=now_s, admissions=state.admissions + 1)
-        work_s = self._executions[name].begin(now_s, row_limit)
+        work_s = self._executions[name].begin(now_s, row_limit, watermark_s)
         if work_s is None:
             self._fruitless.add(name)
             work_s = self._query(name).costs.poll_s

@@ -72,8 +72,17 @@ class Execution:
         self._window = query.window
         self._next_end_s = self._window.next_end(query.traffic.start_s)
 
-    def begin(self, now_s: float, row_limit: int | None) -> float | None:
-        """Take offsets for a batch; the work it will be, or ``None`` if there is nothing to do."""
+    def begin(
+        self, now_s: float, row_limit: int | None, watermark_s: float | None = None
+    ) -> float | None:
+        """Take offsets for a batch; the work it will be, or ``None`` if there is nothing to do.
+
+        Nor does one begin that needs a later watermark than what has arrived can give it.
+        """
+        if self.query.one_batch and row_limit is None:
+            self._raise_watermark(now_s)
+            if watermark_s is not None and (self._coming_s or 0.0) < watermark_s:
+                return None
         until_s = self._read_s if row_limit == 0 else now_s
         arrived = self.stream.arrived(now_s)
         if row_limit and arrived - self.rows > row_limit:
@@ -97,6 +106,12 @@ class Execution:
         )
         work_s, spread = self.query.costs.work_s(rows), self.query.costs.spread
         return work_s * float(self._rng.lognormal(-spread * spread / 2, spread))
+
+    def _raise_watermark(self, now_s: float) -> None:
+        frontier_s = self.stream.frontier_s(now_s)
+        if frontier_s is not None:
+            mark_s = frontier_s - self.query.delay_s
+            self._coming_s = max(mark_s, self._coming_s or mark_s)
 
     def end(self, now_s: float) -> list[Result]:
         """End the batch; return what it emitted."""

@@ -2,8 +2,6 @@
 
 from slackwater.traffic import Timeline
 
-_FIRST_LOOK_US = 50_000
-
 
 class SimulatedStream:
     """Asks a timeline the questions that a source answers.
@@ -24,16 +22,8 @@ class SimulatedStream:
 
     def frontier_s(self, until_s: float) -> float | None:
         """Return the largest event time among the rows up to then; ``None`` without any."""
-        until_us, look_us = round(until_s * 1e6), _FIRST_LOOK_US
-        while True:
-            seen = self._timeline.arrived(until_us - look_us, until_us).event_us
-            newest_us = int(seen.max()) if len(seen) else None
-            # An event that happened within the look can only have arrived within it.
-            if newest_us is not None and newest_us >= until_us - look_us:
-                return newest_us / 1e6
-            if until_us - look_us < self._timeline.start_us:
-                return None if newest_us is None else newest_us / 1e6
-            look_us *= 4
+        newest_us = self._timeline.frontier_us(round(until_s * 1e6))
+        return None if newest_us is None else newest_us / 1e6
 
     def limited_s(self, after_s: float, until_s: float, rows: int) -> float:
         """Return the latest moment up to ``until_s`` by which at most so many more rows came."""

@@ -19,6 +19,7 @@ class WindowedQuery(ABC):
     priority: float = 1.0
     max_wait_s: float = 10.0
     output_mode: str = "append"
+    one_batch: bool = False  # the gate raises the watermark to what has arrived
 
     @property
     @abstractmethod
@@ -35,4 +36,6 @@ class WindowedQuery(ABC):
     def spec(self) -> QuerySpec:
         inputs = (InputStream("simulated", "event_time", self.delay_s),)
         deadlines = Deadlines((self.window,), inputs, self.output_mode)
-        return QuerySpec(self.name, self.priority, self.max_wait_s, deadlines)
+        return QuerySpec(
+            self.name, self.priority, self.max_wait_s, deadlines, one_batch=self.one_batch
+        )

@@ -28,11 +28,11 @@ from slackwater.engines.spark.queries.restarts import Restarter
 from slackwater.engines.spark.queries.specs import query_spec
 from slackwater.engines.spark.queries.view import FleetView
 from slackwater.engines.spark.shedding.fleet import FleetQuality
-from slackwater.engines.spark.shedding.loop import QualityLoop, QualitySettings
+from slackwater.engines.spark.shedding.loop import QualitySettings
+from slackwater.engines.spark.shedding.switches import FleetSwitches
+from slackwater.engines.spark.sources.frontier import ToldFrontier
 from slackwater.engines.spark.sources.row_limits import find_limited
-from slackwater.ipc.client import ask, refuse_if_answered
-from slackwater.ipc.messages import Command
-from slackwater.ipc.questions import Control, Controlled
+from slackwater.ipc.client import refuse_if_answered
 from slackwater.ipc.unix_socket import default_fleet_name, socket_path
 
 log = logging.getLogger("slackwater.fleet")
@@ -40,7 +40,7 @@ log = logging.getLogger("slackwater.fleet")
 SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
 
 
-class Fleet(FleetView, ApproximateQueries):
+class Fleet(FleetView, FleetSwitches, ApproximateQueries):
     """Holds the queries of a Spark application and lets the policy admit their micro-batches.
 
     Parameters
@@ -67,6 +67,9 @@ class Fleet(FleetView, ApproximateQueries):
         For the policy's constructor.
     quality
         How queries with a ``min_accuracy`` are shed.
+    one_batch
+        ``auto``: where it is known how far the inputs have come, the watermark is raised as a
+        batch begins, so that a window takes one batch. ``off``: Spark alone moves it.
 
     Examples
     --------
@@ -89,11 +92,14 @@ class Fleet(FleetView, ApproximateQueries):
         starts_at_once: int = 4,
         parameters: dict[str, Any] | None = None,
         quality: QualitySettings | None = None,
+        one_batch: Literal["auto", "off"] = "auto",
     ) -> None:
         if slots is not None and slots < 1:
             raise UsageError(f"slots must be at least 1, not {slots}")
         if max_wait is not None and max_wait <= 0:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
+        if one_batch not in ("auto", "off"):
+            raise UsageError(f"one_batch is auto or off, not {one_batch!r}")
         given = parameters or {}
         self._gated = policies.load(policy, **given).gated  # wrong names fail here
         self.spark = spark
@@ -101,6 +107,7 @@ class Fleet(FleetView, ApproximateQueries):
         self.name = name or default_fleet_name()
         self.slots = slots or default_slots(spark.sparkContext.defaultParallelism)
         self.max_wait = max_wait
+        self.one_batch = one_batch
         self.gate_kind, self.gate_reason = choose_gate(spark, gate)
         self.socket = socket_path(self.name)
         refuse_if_answered(self.socket, self.name)
@@ -132,6 +139,9 @@ class Fleet(FleetView, ApproximateQueries):
         deadlines: Deadlines | None = None,
         min_accuracy: float | None = None,
         target: float | None = None,
+        one_batch: Literal["auto", "off"] | None = None,
+        idle_after: float | None = None,
+        frontier: ToldFrontier | None = None,
     ) -> StreamingQuery:
         """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
 
@@ -149,19 +159,37 @@ class Fleet(FleetView, ApproximateQueries):
         target
             Seconds from a window's end to its result that are wanted. No policy goes by it: the
             page and the metrics show what is reached beside it.
+        one_batch
+            Instead of the fleet's.
+        idle_after
+            Seconds: an input that has told nothing for so long holds up no window and no other
+            input. Rows that it brings later may be dropped. None: windows wait for it.
+        frontier
+            Tells, given the query's name, the newest event time that has arrived (seconds since
+            the epoch), or a mapping of it by input, left to right. It must answer at once and may
+            be late, never early. Sources of ours and Spark's rate source need none.
         """
         known = self._registry.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
             raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
         stated_s = self.max_wait if max_wait is None else max_wait
-        spec = query_spec(name or "", priority, stated_s, deadlines or Deadlines(), target)
+        stated = deadlines or Deadlines()
+        spec = query_spec(name or "", priority, stated_s, stated, target, idle_after)
+        may_raise = (one_batch or self.one_batch) == "auto"
         self._launcher.await_turn()
         with self._launcher.starts:
             if min_accuracy is not None:
                 self._quality.prepare(name, writer, min_accuracy)
             if name is not None:
                 writer = writer.queryName(name)
-            draft = QueryRecord(spec, "none", writer=writer, stated_wait_s=stated_s)
+            draft = QueryRecord(
+                spec,
+                "none",
+                writer=writer,
+                stated_wait_s=stated_s,
+                may_raise=may_raise,
+                told=frontier,
+            )
             record = self._launcher.start(draft)
         self._quality.add(record, min_accuracy)
         return self._handle(record)
@@ -181,7 +209,7 @@ class Fleet(FleetView, ApproximateQueries):
         name = name or query.name or f"query-{query.id[:8]}"
         stated_s = self.max_wait if max_wait is None else max_wait
         spec = query_spec(name, priority, stated_s, deadlines or discover_query(query))
-        self._launcher.hold(query, spec)
+        self._launcher.hold(query, spec, self.one_batch == "auto")
         return query
 
     def gate(
@@ -229,36 +257,6 @@ class Fleet(FleetView, ApproximateQueries):
         """Keep a query that could not even be built in the status, with what went wrong."""
         self._registry.fail(name, first_line(error))
 
-    # -- control --------------------------------------------------------------------------------
-
-    def off(self) -> None:
-        """Open every gate: queries go on as plain Spark, and nothing is shed."""
-        self._quality.loop.enabled = False
-        self._control.off()
-
-    def on(self) -> None:
-        """Hold queries again; also starts a controller that had given up."""
-        self._quality.loop.enabled = True
-        self._control.on(self._agent.link)
-
-    def switch(self, policy: str) -> None:
-        """Set another policy. Queries that were started under one that holds nobody stay free."""
-        ask(self.socket, Control(action="policy", policy=policy), Controlled)
-
-    def pause(self, name: str) -> None:
-        """Stop a query until :meth:`resume`; it goes on from its checkpoint then."""
-        self._launcher.pause(name)
-
-    def resume(self, name: str) -> None:
-        """Let a query go on that was paused."""
-        self._quality.loop.resumed(name)
-        self._launcher.resume(name)
-
-    @property
-    def quality(self) -> QualityLoop:
-        """What sheds its queries, and knows what they cost."""
-        return self._quality.loop
-
     def stop(self) -> None:
         """Stop the queries that the fleet started, let the others go, end the controller."""
         if self._closing.is_set():
@@ -278,22 +276,3 @@ class Fleet(FleetView, ApproximateQueries):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def _on_command(self, command: Command) -> None:
-        """Start a thread that obeys: stopping a query waits for its batch, grants must not."""
-        threading.Thread(target=self._obey, args=(command,), daemon=True).start()
-
-    def _obey(self, command: Command) -> None:
-        action = command.action
-        try:
-            if action == "pause":
-                self.pause(str(command.query))
-            elif action == "resume":
-                self.resume(str(command.query))
-            elif action == "policy":
-                self.policy = str(command.policy)
-                self._control.keep_policy(self.policy)
-            else:
-                self._quality.loop.enabled = action == "on"
-        except Exception as error:
-            log.error("%s: %s", action, error)

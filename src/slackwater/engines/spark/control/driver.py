@@ -258,12 +258,14 @@ class GateDriver:
             query = self.store.queries.get(admission.query)
             if query is not None and query.state.phase == "waiting":
                 query.stage = admission.figures.stage if admission.figures is not None else ""
-                self._grant(query, admission.row_limit)
+                self._grant(query, admission.row_limit, admission.watermark_s)
 
-    def _grant(self, query: Query, row_limit: int | None) -> None:
+    def _grant(self, query: Query, row_limit: int | None, watermark_s: float | None = None) -> None:
         query.enter("running", self.clock.now())
         if query.gate is not None:
-            self._server.renew(query.gate, Grant(query.state.name, query.seq, row_limit))
+            needed_ms = UNSET if watermark_s is None else round(1000 * watermark_s)
+            grant = Grant(query.state.name, query.seq, row_limit, needed_ms)
+            self._server.renew(query.gate, grant)
 
     # -- what comes in --------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _TRACKER = f"{_RUNTIME}.WatermarkTracker"
 _PARTS = "operatorToWatermarkMap"
 _TEMPORARY = "deleteCheckpointOnStop"
+_ALL_BATCHES = 2**62
 
 
 class ExecutionView:
@@ -31,6 +32,9 @@ class ExecutionView:
         self._execution = execution
         self._parts: JavaObject = None  # the field with the watermarks of the inputs
         self._batch = -1  # the last one whose progress was read
+        self.watermark_ms: int | None = None  # of the next batch, as it was last looked at
+        self.marks_ms: dict[str, int | None] = {}  # what it is made of, by Spark's operator
+        self._propagator: JavaObject = None  # works out the watermarks of chained operators
         self._blind = False
 
     def progress(self) -> dict[str, Any] | None:
@@ -57,13 +61,33 @@ class ExecutionView:
             if self._parts is None:
                 self._parts = self._handles.type(_TRACKER).getDeclaredField(_PARTS)
                 self._parts.setAccessible(True)
-            parts = _by_operator(self._parts.get(tracker).toString())
-            return int(tracker.currentWatermark()), parts
+            self.marks_ms = _by_operator(self._parts.get(tracker).toString())
+            # An input without events has none yet, which counts as the epoch.
+            parts = [self.marks_ms[operator] or 0 for operator in sorted(self.marks_ms)]
+            self.watermark_ms = int(tracker.currentWatermark())
+            return self.watermark_ms, parts
         except Exception as error:
             self._blind = True
             reason = str(error).splitlines()[0]
             log.warning("this Spark does not show the next watermark (%s); going without", reason)
             return None, []
+
+    def raise_watermark(self, to_ms: int) -> None:
+        """Have the next batch run with this watermark; it is never lowered.
+
+        A trigger that found nothing leaves the watermark of the batch that it looked for in a
+        cache, and Spark fails if that batch comes with another: so the cache is cleared.
+        """
+        if self.watermark_ms is None or to_ms <= self.watermark_ms:
+            return
+        if self._propagator is None:
+            owner = self._handles.type(f"{_RUNTIME}.MicroBatchExecution")
+            field = owner.getDeclaredField("watermarkPropagator")
+            field.setAccessible(True)
+            self._propagator = field.get(self._execution)
+        self._propagator.purge(_ALL_BATCHES)
+        self._execution.watermarkTracker().setWatermark(to_ms)
+        self.watermark_ms = to_ms
 
 
 class Checkpoint(NamedTuple):
@@ -90,13 +114,11 @@ def checkpoint_of(handles: Handles, query: StreamingQuery) -> Checkpoint | None:
         return None
 
 
-def _by_operator(text: str) -> list[int]:
-    """Return values of a Scala map in the order of its keys: one call, not one for each entry.
+def _by_operator(text: str) -> dict[str, int | None]:
+    """Return a Scala map of watermarks: one call, not one for each entry.
 
-    An input without events has none yet, which counts as the epoch.
-
-    >>> _by_operator("HashMap(6c-1 -> Some(700), 48-9 -> Some(500), 7a-2 -> None)")
-    [500, 700, 0]
+    >>> _by_operator("HashMap(6c-1 -> Some(700), 7a-2 -> None)")
+    {'6c-1': 700, '7a-2': None}
     """
     pairs = re.findall(r"([\w-]+) -> (?:Some\((-?\d+)\)|None)", text)
-    return [int(value or 0) for _, value in sorted(pairs)]
+    return {operator: int(value) if value else None for operator, value in pairs}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
 from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -21,6 +22,7 @@ from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, 
 from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.engines.spark.progress import batch_end_s, known_progress, read_progress
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
@@ -60,6 +62,8 @@ class Held:
     seq: int = 0  # arrivals so far
     waiting: bool = False
     starting: bool = False  # installed at start, first trigger not yet reached
+    raises: WatermarkRaise | None = None  # where its watermark can be raised ahead of Spark
+    began_ms: int | None = None  # when its last trigger began, if that was to read everything
 
 
 class Agent:
@@ -85,6 +89,7 @@ class Agent:
         clock: Clock = RealClock(),
     ) -> None:
         self._clock = clock
+        self.spark = spark
         self._handles = Handles(spark)
         self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
         self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
@@ -145,6 +150,13 @@ class Agent:
         gate = ClockGate(self._handles, record.name, record.run, self._reports)
         gate.install(query)
         self._admit(record, gate, execution_of(query._jsq))
+
+    def raise_watermarks(self, run: str, raises: WatermarkRaise | None) -> None:
+        """Raise the watermark of a run from now on, as far as this says."""
+        with self._lock:
+            held = self._held.get(run)
+            if held is not None:
+                held.raises = raises
 
     def unheld(self, record: QueryRecord, why: Exception) -> None:
         """Note that a query cannot have a clock gate and runs without."""
@@ -227,8 +239,41 @@ class Agent:
             if held is None or not held.waiting or held.seq != grant.seq:
                 return  # stale: that trigger has gone on without it
             held.waiting = False
+        if not self._raise_watermark(held, grant):
+            self._arrive_again(grant.query, held)
+            return
         self.row_limits.set_rows(grant.query, grant.rows)
         held.gate.grant()
+
+    def _raise_watermark(self, held: Held, grant: Grant) -> bool:
+        """Raise the watermark to what has arrived; whether the batch may begin with it.
+
+        One that needs a later watermark would find nothing: it costs nothing to wait on.
+        """
+        limited = grant.rows is not None
+        now_ms = int(1000 * self._clock.now())
+        held.began_ms = None if limited else now_ms
+        if held.raises is None:
+            return True
+        try:
+            reach_ms = held.raises.reach_ms(held.view.marks_ms, now_ms, limited=limited)
+            if grant.watermark_ms is not UNSET and not limited:
+                found_ms = max(reach_ms or 0, held.view.watermark_ms or 0)
+                if found_ms < grant.watermark_ms:
+                    return False
+            if reach_ms is not None:
+                held.view.raise_watermark(reach_ms)
+        except Exception as error:  # then Spark moves it, as ever
+            log.warning("the watermark of %s is left to Spark: %s", grant.query, error)
+            held.raises = None
+        return True
+
+    def _arrive_again(self, name: str, held: Held) -> None:
+        with self._lock:
+            held.seq += 1
+            held.waiting = self._holding
+        if not self._settling:
+            self._tell_arrival(name, held)
 
     # -- from the JVM ---------------------------------------------------------------------------
 
@@ -299,6 +344,8 @@ class Agent:
         self._reached_trigger(record)
         if not self._settling:
             self._tell_arrival(record.name, held)
+        if held.raises is not None and held.began_ms is not None:
+            held.raises.look(held.view.marks_ms, held.began_ms)
 
     def _reached_trigger(self, record: QueryRecord) -> None:
         if record.state is State.STARTING:

@@ -17,7 +17,8 @@ from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.control.client import FleetControl, Known
-from slackwater.engines.spark.gates.clock import ClockGateUnavailable
+from slackwater.engines.spark.gates.clock import ClockGateUnavailable, execution_of
+from slackwater.engines.spark.gates.watermark import NotRaisable, watermark_raise
 from slackwater.engines.spark.plans.discovery import discover_query, output_mode
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.failures import first_line
@@ -79,10 +80,12 @@ class Launcher:
                 self._registry.fail(record.name, first_line(str(error)))
                 raise
 
-    def hold(self, query: StreamingQuery, spec: QuerySpec) -> None:
+    def hold(self, query: StreamingQuery, spec: QuerySpec, may_raise: bool = True) -> None:
         """Take over a query that runs already."""
         state = State.STARTING if self._gate == "clock" else State.ACTIVE
-        draft = QueryRecord(spec, self._gate, state, query=query, run=query.runId)
+        draft = QueryRecord(
+            spec, self._gate, state, query=query, run=query.runId, may_raise=may_raise
+        )
         with draft.life:
             record = self._registry.add(draft)
             try:
@@ -92,6 +95,7 @@ class Launcher:
                 self._registry.remove(record.name, born=record.born)
                 raise
             self._agent.row_limits.link(record.name, find_limited(query))
+            self._plan_raise(record.name, query)
 
     def _launch(self, record: QueryRecord, mark: str) -> QueryRecord:
         assert record.writer is not None
@@ -116,6 +120,7 @@ class Launcher:
         if begun.gate == "none":
             self._registry.update(name, run=run, when=(State.STARTING,), state=State.ACTIVE)
         self._discover(begun, query)
+        self._plan_raise(name, query)
         return self._registry.get(name) or begun
 
     def _discover(self, record: QueryRecord, query: StreamingQuery) -> None:
@@ -130,6 +135,35 @@ class Launcher:
                 record.name,
                 lambda spec: replace(spec, deadlines=replace(spec.deadlines, output_mode=mode)),
             )
+
+    def _plan_raise(self, name: str, query: StreamingQuery) -> None:
+        """Find out whether its watermark can be raised, so that a window takes one batch."""
+        record = self._registry.get(name)
+        if record is None or record.gate != "clock" or not record.spec.deadlines.inputs:
+            return
+        appends = record.spec.deadlines.output_mode == "append"
+        if not record.may_raise or not (appends or record.spec.idle_after_s):
+            return
+        try:
+            idle_s = record.spec.idle_after_s
+            raises, why_two = watermark_raise(
+                self._agent.spark,
+                execution_of(query._jsq),
+                None if idle_s is None else round(1000 * idle_s),
+                record.told,
+                name,
+            )
+        except NotRaisable as error:
+            raises, why_two = None, str(error)
+        except Exception as error:  # a plan that cannot be read: two batches, as ever
+            raises, why_two = None, first_line(str(error))
+        self._agent.raise_watermarks(query.runId, raises)
+        self._registry.update(
+            name,
+            run=query.runId,
+            one_batch=appends and why_two is None,
+            why_two_batches=why_two if appends else None,
+        )
 
     def _go_on_from_checkpoint(self, record: QueryRecord) -> None:
         """Name the last run's checkpoint where Spark would make up another.

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.model import QuerySpec
+from slackwater.engines.spark.sources.frontier import ToldFrontier
 
 
 class Accuracies(NamedTuple):
@@ -72,6 +73,9 @@ class QueryRecord:
     query: StreamingQuery | None = None  # its present run
     run: str | None = None  # and the id of that
     stated_wait_s: float | None = None  # max_wait as its user gave it
+    may_raise: bool = True  # its user lets its watermark be raised ahead of Spark
+    told: ToldFrontier | None = None  # how far its inputs have come, as its user tells it
+    why_two_batches: str | None = None  # why a window takes two batches, where one would do
     by_hand: bool = False  # it was a person who paused it, and only a person has it go on
     error: str | None = None
     restarts: int = 0  # in all

@@ -28,6 +28,7 @@ def query_spec(
     stated_wait_s: float | None,
     deadlines: Deadlines,
     target_s: float | None = None,
+    idle_after_s: float | None = None,
 ) -> QuerySpec:
     """Make a spec of what a user states; refuse what makes no sense."""
     wait_s = max_wait_s(stated_wait_s, deadlines)
@@ -35,4 +36,8 @@ def query_spec(
         raise UsageError(f"{name}: priority must not be negative ({priority})")
     if wait_s <= 0:
         raise UsageError(f"{name}: max_wait must be positive ({wait_s})")
-    return QuerySpec(name, priority, wait_s, deadlines, target_s=target_s)
+    if idle_after_s is not None and idle_after_s <= 0:
+        raise UsageError(f"{name}: idle_after must be positive ({idle_after_s})")
+    return QuerySpec(
+        name, priority, wait_s, deadlines, target_s=target_s, idle_after_s=idle_after_s
+    )

@@ -32,6 +32,7 @@ class QueryStatus:
     restarts: int = 0
     error: str | None = None  # first line
     accuracy: Accuracies | None = None  # of a query that may be shed
+    why_two_batches: str | None = None  # why a window takes two batches, where one would do
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
         restarts=record.restarts,
         error=record.error,
         accuracy=record.accuracy(),
+        why_two_batches=record.why_two_batches,
     )
 
 

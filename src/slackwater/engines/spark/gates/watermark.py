@@ -1,0 +1,204 @@
+"""Raises the watermark of a held query ahead of Spark, to what has arrived already.
+
+Spark moves a watermark at the end of the batch that reads the event which moves it, so a window in
+append mode takes two batches: one that reads past its end and one that emits it. While a query
+stands at its gate its next watermark can be set. Let F be the newest event time that has arrived:
+the batch that begins now will read that row, and Spark itself would set the watermark to F less the
+delay after it. Set before, the same batch reads and emits.
+
+Nothing within its delay is dropped: late rows are filtered by the watermark of the batch before,
+state is let go by this one's. The value is written into the offset log with the batch, so that a
+batch that is repeated after a crash runs with the same.
+
+An input that has told nothing for a while may be left out of account, if the user says so: its part
+of the watermark then follows the clock.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import SparkSession
+
+from slackwater.core.errors import SlackwaterError
+from slackwater.engines.spark.plans.event_time import TracedWatermark, trace_watermarks
+from slackwater.engines.spark.plans.tree import read_plan
+from slackwater.engines.spark.sources.frontier import (
+    Frontier,
+    InputToldByUser,
+    NoFrontier,
+    ToldFrontier,
+    source_frontier,
+)
+
+_EVICTS_AHEAD = "spark.sql.streaming.statefulOperator.allowMultiple"
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+# Their code sees the watermark, and may refuse a timer that lies before it.
+_OWN_STATE = {
+    "FlatMapGroupsInPandasWithState",
+    "FlatMapGroupsWithState",
+    "TransformWithState",
+    "TransformWithStateInPandas",
+    "TransformWithStateInPySpark",
+}
+
+Marks = Mapping[str, int | None]  # by operator, ms; None: it has seen no event
+
+
+class NotRaisable(SlackwaterError):
+    """The watermark of this query must be left to Spark; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedInput:
+    """One watermark of a query."""
+
+    operator: str  # as Spark numbers it
+    delay_ms: int
+    frontier: Frontier | None = None  # None: how far its source has come is not known
+
+
+class _Silence:
+    """Since when an input has told nothing new."""
+
+    def __init__(self) -> None:
+        self._told: int | None = None  # the newest time that it has told, whatever the unit
+        self._since_ms: int | None = None  # from when on it has told no newer
+        self._until_ms = 0  # up to when somebody has looked
+
+    def look(self, told: int | None, now_ms: int) -> None:
+        """Take what the input has told by ``now_ms``."""
+        if self._since_ms is None or told != self._told:
+            self._told, self._since_ms = told, now_ms
+        self._until_ms = now_ms
+
+    def lasts_ms(self) -> int:
+        """Return how long it had told nothing when somebody looked last."""
+        return 0 if self._since_ms is None else self._until_ms - self._since_ms
+
+
+class WatermarkRaise:
+    """Works out how far the watermark of one query can be raised.
+
+    Parameters
+    ----------
+    inputs
+        Its watermarks.
+    policy
+        ``min`` or ``max``: how Spark makes one of several.
+    idle_after_ms
+        An input that told nothing for so long follows the clock; None: never.
+
+    Examples
+    --------
+    >>> class Told:
+    ...     def newest_us(self): return 9_000_000
+    >>> inputs = [MarkedInput("a", 1000, Told()), MarkedInput("b", 2000)]
+    >>> WatermarkRaise(inputs).reach_ms({"a": 500, "b": 700}, now_ms=10_000)
+    700
+    >>> WatermarkRaise(inputs, policy="max").reach_ms({"a": 500, "b": 700}, now_ms=10_000)
+    8000
+
+    An input that is silent for long enough no longer holds the others up.
+
+    >>> patient = WatermarkRaise(inputs, idle_after_ms=5000)
+    >>> for began_ms in (10_000, 12_000, 15_000):
+    ...     patient.look({"a": 500, "b": 700}, began_ms)
+    >>> patient.reach_ms({"a": 500, "b": 700}, now_ms=15_000)
+    8000
+    """
+
+    def __init__(
+        self, inputs: Sequence[MarkedInput], policy: str = "min", idle_after_ms: int | None = None
+    ) -> None:
+        self._inputs = inputs
+        self._takes_largest = policy == "max"
+        self._idle_after_ms = idle_after_ms
+        self._silences = [_Silence() for _ in inputs]
+
+    @property
+    def one_batch(self) -> bool:
+        """Whether the batch that reads past a window's end emits it as well."""
+        return all(one.frontier is not None for one in self._inputs)
+
+    def look(self, marks: Marks, began_ms: int) -> None:
+        """Take Spark's marks after a trigger that began then and read all that there was."""
+        for one, silence in zip(self._inputs, self._silences, strict=True):
+            if one.frontier is None:
+                silence.look(marks.get(one.operator), began_ms)
+
+    def reach_ms(self, marks: Marks, now_ms: int, *, limited: bool = False) -> int | None:
+        """Return the watermark that the next batch may run with; None: it is not known.
+
+        ``limited``: the batch may not read all that has arrived, so frontiers do not count.
+        """
+        found = [
+            self._mark_ms(one, silence, marks, now_ms, limited)
+            for one, silence in zip(self._inputs, self._silences, strict=True)
+        ]
+        known = [mark for mark in found if mark is not None]
+        if self._takes_largest:
+            return max(known, default=None)
+        return min(known) if len(known) == len(found) else None
+
+    def _mark_ms(
+        self, one: MarkedInput, silence: _Silence, marks: Marks, now_ms: int, limited: bool
+    ) -> int | None:
+        """Return one input's part: Spark's own, what its source tells, or the clock's."""
+        candidates = [marks.get(one.operator)]
+        if one.frontier is not None and not limited:
+            newest_us = one.frontier.newest_us()
+            silence.look(newest_us, now_ms)
+            if newest_us is not None:
+                candidates.append(newest_us // 1000 - one.delay_ms)
+        if self._idle_after_ms is not None and silence.lasts_ms() >= self._idle_after_ms:
+            candidates.append(now_ms - self._idle_after_ms - one.delay_ms)
+        return max((mark for mark in candidates if mark is not None), default=None)
+
+
+def watermark_raise(
+    spark: SparkSession,
+    execution: JavaObject,
+    idle_after_ms: int | None = None,
+    told: ToldFrontier | None = None,
+    query: str = "",
+) -> tuple[WatermarkRaise, str | None]:
+    """Return how the watermark of an execution can be raised, and why a window takes two batches.
+
+    Parameters
+    ----------
+    told
+        The user's function that tells how far the inputs of ``query`` have come; without it that
+        is found for sources that are known.
+
+    Raises
+    ------
+    NotRaisable
+        With the reason, where Spark alone must move the watermark.
+    """
+    if spark.conf.get(_EVICTS_AHEAD, "true") != "true":
+        raise NotRaisable(f"{_EVICTS_AHEAD} is off: rows within their delay would be lost")
+    plan = execution.analyzedPlan()
+    if any(node.name in _OWN_STATE for node in read_plan(plan).walk()):
+        raise NotRaisable("the query keeps state and timers of its own")
+    traced = trace_watermarks(plan)
+    if not traced:
+        raise NotRaisable("the query has no watermark")
+    inputs, why_two = [], None
+    for place, one in enumerate(traced):
+        frontier: Frontier | None = None
+        try:
+            stated = None if told is None else InputToldByUser(told, query, place)
+            frontier = _frontier(one, stated, execution)
+        except NoFrontier as error:
+            why_two = why_two or str(error)
+        inputs.append(MarkedInput(one.operator, one.delay_ms, frontier))
+    return WatermarkRaise(inputs, str(spark.conf.get(_POLICY, "min")), idle_after_ms), why_two
+
+
+def _frontier(traced: TracedWatermark, stated: Frontier | None, execution: JavaObject) -> Frontier:
+    if traced.why_not is not None:
+        raise NoFrontier(traced.why_not)
+    if stated is not None:
+        return stated
+    return source_frontier(traced.source_name, traced.column, traced.source, execution)

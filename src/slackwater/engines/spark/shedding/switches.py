@@ -1,0 +1,74 @@
+"""What people switch while a fleet runs: everything, one query, the policy."""
+
+import logging
+import threading
+from pathlib import Path
+
+from slackwater.engines.spark.control.client import FleetControl
+from slackwater.engines.spark.queries.agent import Agent
+from slackwater.engines.spark.queries.launcher import Launcher
+from slackwater.engines.spark.shedding.fleet import FleetQuality
+from slackwater.engines.spark.shedding.loop import QualityLoop
+from slackwater.ipc.client import ask
+from slackwater.ipc.messages import Command
+from slackwater.ipc.questions import Control, Controlled
+
+log = logging.getLogger("slackwater.fleet")
+
+
+class FleetSwitches:
+    """The part of :class:`~slackwater.engines.spark.fleet.Fleet` that people switch."""
+
+    policy: str
+    socket: Path
+    _agent: Agent
+    _control: FleetControl
+    _launcher: Launcher
+    _quality: FleetQuality
+
+    def off(self) -> None:
+        """Open every gate: queries go on as plain Spark, and nothing is shed."""
+        self._quality.loop.enabled = False
+        self._control.off()
+
+    def on(self) -> None:
+        """Hold queries again; also starts a controller that had given up."""
+        self._quality.loop.enabled = True
+        self._control.on(self._agent.link)
+
+    def switch(self, policy: str) -> None:
+        """Set another policy. Queries that were started under one that holds nobody stay free."""
+        ask(self.socket, Control(action="policy", policy=policy), Controlled)
+
+    def pause(self, name: str) -> None:
+        """Stop a query until :meth:`resume`; it goes on from its checkpoint then."""
+        self._launcher.pause(name)
+
+    def resume(self, name: str) -> None:
+        """Let a query go on that was paused."""
+        self._quality.loop.resumed(name)
+        self._launcher.resume(name)
+
+    @property
+    def quality(self) -> QualityLoop:
+        """What sheds its queries, and knows what they cost."""
+        return self._quality.loop
+
+    def _on_command(self, command: Command) -> None:
+        """Start a thread that obeys: stopping a query waits for its batch, grants must not."""
+        threading.Thread(target=self._obey, args=(command,), daemon=True).start()
+
+    def _obey(self, command: Command) -> None:
+        action = command.action
+        try:
+            if action == "pause":
+                self.pause(str(command.query))
+            elif action == "resume":
+                self.resume(str(command.query))
+            elif action == "policy":
+                self.policy = str(command.policy)
+                self._control.keep_policy(self.policy)
+            else:
+                self._quality.loop.enabled = action == "on"
+        except Exception as error:
+            log.error("%s: %s", action, error)

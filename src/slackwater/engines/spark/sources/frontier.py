@@ -1,0 +1,128 @@
+"""How far a source has come: the newest event time that has arrived there, read or not.
+
+A frontier is asked in the driver, at the moment of a grant, so it must answer at once. It may be
+told a little late, never early: the batch that begins after the answer must find the row that it
+speaks of.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from py4j.java_gateway import JavaObject
+
+from slackwater.core.clock import RealClock
+from slackwater.core.errors import UsageError
+from slackwater.engines.spark.sources.feed import FeedSource
+from slackwater.engines.spark.sources.feed_options import FeedOptions
+
+# What a user may tell of a query by its name: the newest event time in seconds since the epoch, of
+# its only input or of each by position. None, or an input that is left out: not known.
+ToldFrontier = Callable[[str], float | Mapping[int, float] | None]
+
+
+class Frontier(Protocol):
+    """Tells how far one input has come."""
+
+    def newest_us(self) -> int | None:
+        """Return the largest event time that has arrived; None: none has, or nobody knows."""
+
+
+class NoFrontier(UsageError):
+    """This source does not tell how far it has come; the message says why."""
+
+
+class FeedFrontier:
+    """The frontier of a feed, which follows from its options and the time."""
+
+    def __init__(self, options: FeedOptions) -> None:
+        self._timeline = options.traffic.timeline()
+        self._clock = RealClock()
+
+    def newest_us(self) -> int | None:
+        """Return the largest event time among the rows that have arrived by now."""
+        return self._timeline.frontier_us(int(self._clock.now() * 1e6))
+
+
+class RateFrontier:
+    """The frontier of Spark's rate source: rows come once a second, counted from its creation.
+
+    Of several in one query the one that was made last counts for all.
+    """
+
+    def __init__(self, execution: JavaObject, rows_per_second: int) -> None:
+        self._execution = execution
+        self._step_ms = -(-1000 // rows_per_second)
+        self._created_ms: int | None = None
+        self._clock = RealClock()
+
+    def newest_us(self) -> int | None:
+        """Return the time of the last row of the last whole second."""
+        if self._created_ms is None:
+            self._created_ms = self._find_created()
+        if self._created_ms is None:
+            return None
+        seconds = int(1000 * self._clock.now() - self._created_ms) // 1000
+        if seconds < 1:
+            return None
+        return 1000 * (self._created_ms + 1000 * seconds - self._step_ms)
+
+    def _find_created(self) -> int | None:
+        found = []
+        sources = self._execution.uniqueSources().keysIterator()
+        while sources.hasNext():
+            source = sources.next()
+            if source.getClass().getSimpleName() == "RateStreamMicroBatchStream":
+                created = source.getClass().getDeclaredField("creationTimeMs")
+                created.setAccessible(True)
+                found.append(int(created.get(source)))
+        return max(found, default=None)
+
+
+class InputToldByUser:
+    """The frontier of one input, as a function of the user's tells it."""
+
+    def __init__(self, told: ToldFrontier, query: str, place: int) -> None:
+        self._told = told
+        self._query = query
+        self._place = place
+
+    def newest_us(self) -> int | None:
+        """Ask the user's function."""
+        found = self._told(self._query)
+        newest_s = found.get(self._place) if isinstance(found, Mapping) else found
+        return None if newest_s is None else int(newest_s * 1e6)
+
+
+def source_frontier(
+    name: str, column: str, relation: JavaObject, execution: JavaObject
+) -> Frontier:
+    """Return the frontier of a source by its format, its event-time column and its relation.
+
+    Raises
+    ------
+    NoFrontier
+        With the reason, where the source does not tell it.
+    """
+    if name not in (FeedSource.FORMAT, "rate"):  # others may not even have options to read
+        raise NoFrontier(f"the source {name or 'of the query'} does not tell how far it has come")
+    options = dict(relation.extraOptions().asCaseSensitiveMap())
+    if name == FeedSource.FORMAT:
+        return _feed(column, options)
+    return _rate({key.lower(): value for key, value in options.items()}, execution)
+
+
+def _feed(column: str, texts: Mapping[str, str]) -> FeedFrontier:
+    options = FeedOptions.from_texts(texts)
+    if options.sampled or options.sheddable:
+        raise NoFrontier("rows of the source may be dropped")
+    if options.rows_per_batch is not None or options.knob is not None:
+        raise NoFrontier("the source limits its batches")
+    if column != options.payload().event_time:
+        raise NoFrontier(f"the watermark is on {column}, not on the time of the events")
+    return FeedFrontier(options)
+
+
+def _rate(options: Mapping[str, str], execution: JavaObject) -> RateFrontier:
+    if options.get("rampuptime", "0s") not in ("0", "0s"):
+        raise NoFrontier("the rate source ramps up")
+    return RateFrontier(execution, int(options.get("rowspersecond", 1)))
