@@ -45,6 +45,7 @@ def sample(
 ) -> list[dict[str, float]]:
     """Return at ``last_s`` with what was seen since ``first_s``, once a second.
 
+    >>> from slackwater.core.clock import VirtualClock
     >>> clock = VirtualClock()
     >>> seen = sample(0, 2, lambda: 1.5 * clock.now(), lambda: (7, 9), clock)
     >>> [(s["t_s"], s["cpu_cores"], s["heap_used_bytes"]) for s in seen]

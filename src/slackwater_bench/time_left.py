@@ -14,6 +14,7 @@ class TimeLeft:
 
     Examples
     --------
+    >>> from slackwater.core.clock import VirtualClock
     >>> clock = VirtualClock()
     >>> left = TimeLeft(clock)
     >>> left.expect(60.0, 60.0)
