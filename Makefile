@@ -28,8 +28,8 @@ demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
 	$(BIN)/pytest -q -n 2 -m "$(FAST)"
 
-test: $(VENV)/servers $(VENV)/flink/ready lint docs wheel ## all checks and tests
-	$(BIN)/pytest
+test: $(VENV)/servers $(VENV)/flink/ready check docs wheel ## all checks and tests
+	$(BIN)/pytest -m "not ($(FAST))"
 
 wheel: $(VENV)/ready    ## build the wheel, install it into an empty environment and run a fleet with it
 	VENV=$(VENV) sh scripts/try-wheel.sh
