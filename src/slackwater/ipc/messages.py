@@ -70,7 +70,7 @@ class SpecFields(Struct, frozen=True):
     pace_s: Positive = 0.0
     target_s: float | None = None
     one_batch: bool | UnsetType = UNSET
-    idle_after_s: float | UnsetType = UNSET
+    idle_after_s: float | UnsetType | None = UNSET
 
     def spec(self) -> QuerySpec:
         """Return it as all others know it."""
@@ -85,7 +85,7 @@ class SpecFields(Struct, frozen=True):
             pace_s=_or_infinite(self.pace_s),
             target_s=self.target_s,
             one_batch=self.one_batch is True,
-            idle_after_s=None if self.idle_after_s is UNSET else self.idle_after_s,
+            idle_after_s=self.idle_after_s or None,
         )
 
 
@@ -101,7 +101,7 @@ class Spec(Message, frozen=True):
     pace_s: Positive = 0.0
     target_s: float | None = None
     one_batch: bool | UnsetType = UNSET
-    idle_after_s: float | UnsetType = UNSET
+    idle_after_s: float | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
         if self.name != self.query:
