@@ -155,6 +155,7 @@ class Arrive(Message, frozen=True):
     progress: QueryProgress | UnsetType | None = UNSET
     watermark_ms: Count | UnsetType | None = UNSET
     input_watermarks_ms: tuple[Count, ...] | UnsetType = UNSET
+    again: bool | UnsetType = UNSET  # it was granted and goes on waiting: nothing has happened
 
 
 class Done(Message, frozen=True, omit_defaults=True):

@@ -25,7 +25,7 @@ from slackwater.engines.spark.queries.launcher import Launcher
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.restarts import Restarter
-from slackwater.engines.spark.queries.specs import query_spec
+from slackwater.engines.spark.queries.specs import query_spec, refuse_unknown_choice
 from slackwater.engines.spark.queries.view import FleetView
 from slackwater.engines.spark.shedding.fleet import FleetQuality
 from slackwater.engines.spark.shedding.loop import QualitySettings
@@ -98,8 +98,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
             raise UsageError(f"slots must be at least 1, not {slots}")
         if max_wait is not None and max_wait <= 0:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
-        if one_batch not in ("auto", "off"):
-            raise UsageError(f"one_batch is auto or off, not {one_batch!r}")
+        refuse_unknown_choice(one_batch)
         given = parameters or {}
         self._gated = policies.load(policy, **given).gated  # wrong names fail here
         self.spark = spark
@@ -167,7 +166,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         frontier
             Tells, given the query's name, the newest event time that has arrived (seconds since
             the epoch), or a mapping of it by input, left to right. It must answer at once and may
-            be late, never early. Sources of ours and Spark's rate source need none.
+            be late, never early, and no limit may keep a batch from reading so far. Feeds and
+            Spark's rate source need none.
         """
         known = self._registry.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
@@ -175,7 +175,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         stated_s = self.max_wait if max_wait is None else max_wait
         stated = deadlines or Deadlines()
         spec = query_spec(name or "", priority, stated_s, stated, target, idle_after)
-        may_raise = (one_batch or self.one_batch) == "auto"
+        may_raise = refuse_unknown_choice(one_batch or self.one_batch) == "auto"
         self._launcher.await_turn()
         with self._launcher.starts:
             if min_accuracy is not None:

@@ -141,9 +141,36 @@ def test_a_join_is_not_held_up_by_a_silent_input_if_it_may_be(
     eventually(lambda: spark.table("outer").where("y is null").count() == 1, 60)
 
 
+def test_a_source_with_a_limit_of_its_own_keeps_two_batches(
+    spark: SparkSession, make_fleet: MakeFleet, tmp_path: Path
+) -> None:
+    files(tmp_path / "in", 1, 2)
+    reader = spark.readStream.schema("at timestamp").option("maxFilesPerTrigger", 1)
+    rows = reader.json(str(tmp_path / "in")).withWatermark("at", "1 second")
+    fleet = make_fleet("klink")
+    writer = rows.groupBy(F.window("at", "1 second")).count().writeStream.format("noop")
+    fleet.start(writer, name="q", frontier=lambda query: time.time())
+    assert why(fleet, "q") == "the source's batches may leave rows behind (maxfilespertrigger)"
+
+
+def test_a_frontier_that_fails_leaves_the_watermark_to_spark(
+    spark: SparkSession, make_fleet: MakeFleet
+) -> None:
+    def broken(query: str) -> float:
+        raise OSError("no connection")
+
+    fleet = make_fleet("klink")
+    rows = ticks(spark).withWatermark("timestamp", "0 seconds")
+    fleet.start(counted(rows).writeStream.format("memory"), name="broken", frontier=broken)
+    eventually(lambda: spark.table("broken").count() >= 2, 60)
+    assert why(fleet, "broken") == "no connection"
+
+
 def test_wrong_wishes_are_refused(spark: SparkSession, make_fleet: MakeFleet) -> None:
     with pytest.raises(UsageError, match="one_batch is auto or off"):
         make_fleet("klink", one_batch="sometimes")
     fleet = make_fleet("klink")
     with pytest.raises(UsageError, match="idle_after must be positive"):
         fleet.start(ticks(spark).writeStream.format("noop"), name="q", idle_after=-1)
+    with pytest.raises(UsageError, match="one_batch is auto or off"):
+        fleet.start(ticks(spark).writeStream.format("noop"), name="q", one_batch="on")  # type: ignore[arg-type]

@@ -64,6 +64,7 @@ class Query:
         self.stage = ""  # what its last admission was for, as far as the policy says
         self.gate: Client | None = None  # where its gate is
         self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
+        self._waits_since_s = 0.0  # when it came to its gate for its last grant
         self._sweep: Sweep | None = None  # as parts of the query elsewhere have told
         self._beyond = Outlook()
 
@@ -81,9 +82,19 @@ class Query:
             return metrics
         return replace(metrics, sweep=self._sweep, beyond=self._beyond)
 
+    def wait_on(self, now_s: float) -> None:
+        """Go on waiting since the first arrival: its grant came too early and let nothing run."""
+        since_s, admissions = self._waits_since_s, self.state.admissions
+        granted = self.state.phase == "running"
+        self.enter("waiting", now_s)
+        if granted:
+            self.state = replace(self.state, since_s=since_s, admissions=admissions - 1)
+
     def enter(self, phase: Phase, now_s: float, metrics: QueryMetrics | None = None) -> None:
         """Set the phase."""
         before = self.state
+        if phase == "running" and before.phase == "waiting":
+            self._waits_since_s = before.since_s
         self.state = QueryState(
             spec=before.spec,
             phase=phase,
@@ -151,6 +162,9 @@ class QueryStore:
     def _arrive(self, message: Arrive, gate: Client, now_s: float) -> None:
         query = self._query(message.query)
         query.gate, query.seq = gate, message.seq
+        if message.again is True:
+            query.wait_on(now_s)
+            return
         watermark_ms = None if message.watermark_ms is UNSET else message.watermark_ms
         coming = coming_of(watermark_ms, message.input_watermarks_ms or ())
         query.enter("waiting", now_s, self._observe(query, message.progress or None, coming))

@@ -54,6 +54,11 @@ class ClockGate:
 
     # -- control --------------------------------------------------------------------------------
 
+    @property
+    def occupied(self) -> bool:
+        """Whether the query's thread waits here at this moment."""
+        return bool(self._permits.hasQueuedThreads())
+
     def grant(self) -> None:
         """Let the query that waits run one trigger."""
         self._permits.release()

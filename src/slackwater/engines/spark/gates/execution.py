@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from slackwater.core.errors import SlackwaterError
 from slackwater.engines.spark.gates.clock import execution_of
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
@@ -22,6 +23,11 @@ _TRACKER = f"{_RUNTIME}.WatermarkTracker"
 _PARTS = "operatorToWatermarkMap"
 _TEMPORARY = "deleteCheckpointOnStop"
 _ALL_BATCHES = 2**62
+_EVICTS_AHEAD = "spark.sql.streaming.statefulOperator.allowMultiple"
+
+
+class NotRaisable(SlackwaterError):
+    """The watermark of this query must be left to Spark; the message says why."""
 
 
 class ExecutionView:
@@ -35,6 +41,7 @@ class ExecutionView:
         self.watermark_ms: int | None = None  # of the next batch, as it was last looked at
         self.marks_ms: dict[str, int | None] = {}  # what it is made of, by Spark's operator
         self._propagator: JavaObject = None  # works out the watermarks of chained operators
+        self._checked = False  # whether late rows are filtered by the watermark before
         self._blind = False
 
     def progress(self) -> dict[str, Any] | None:
@@ -78,16 +85,37 @@ class ExecutionView:
         A trigger that found nothing leaves the watermark of the batch that it looked for in a
         cache, and Spark fails if that batch comes with another: so the cache is cleared.
         """
-        if self.watermark_ms is None or to_ms <= self.watermark_ms:
+        tracker = self._execution.watermarkTracker()
+        if tracker is None or to_ms <= int(tracker.currentWatermark()):
             return
+        self._refuse_one_watermark()
         if self._propagator is None:
             owner = self._handles.type(f"{_RUNTIME}.MicroBatchExecution")
             field = owner.getDeclaredField("watermarkPropagator")
             field.setAccessible(True)
             self._propagator = field.get(self._execution)
         self._propagator.purge(_ALL_BATCHES)
-        self._execution.watermarkTracker().setWatermark(to_ms)
+        tracker.setWatermark(to_ms)
         self.watermark_ms = to_ms
+
+    def takes_largest(self) -> bool:
+        """Tell whether Spark takes the largest of several watermarks, as the checkpoint has it."""
+        policy = self._handles.type(_TRACKER).getDeclaredField("policy")
+        policy.setAccessible(True)
+        return str(policy.get(self._execution.watermarkTracker()).toString()) == "MaxWatermark"
+
+    def _refuse_one_watermark(self) -> None:
+        """Refuse a query that filters late rows by the watermark that it lets state go by.
+
+        So do checkpoints of old versions, whatever the session says; Spark restores it by its
+        first trigger.
+        """
+        if self._checked:
+            return
+        conf = self._execution.sparkSessionForStream().conf()
+        if str(conf.get(_EVICTS_AHEAD, "true")) != "true":
+            raise NotRaisable(f"{_EVICTS_AHEAD} is off: rows within their delay would be lost")
+        self._checked = True
 
 
 class Checkpoint(NamedTuple):

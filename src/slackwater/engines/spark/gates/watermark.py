@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from py4j.java_gateway import JavaObject
-from pyspark.sql import SparkSession
 
-from slackwater.core.errors import SlackwaterError
+from slackwater.engines.spark.gates.execution import NotRaisable
 from slackwater.engines.spark.plans.event_time import TracedWatermark, trace_watermarks
 from slackwater.engines.spark.plans.tree import read_plan
 from slackwater.engines.spark.sources.frontier import (
@@ -28,11 +27,10 @@ from slackwater.engines.spark.sources.frontier import (
     InputToldByUser,
     NoFrontier,
     ToldFrontier,
+    refuse_limited,
     source_frontier,
 )
 
-_EVICTS_AHEAD = "spark.sql.streaming.statefulOperator.allowMultiple"
-_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 # Their code sees the watermark, and may refuse a timer that lies before it.
 _OWN_STATE = {
     "FlatMapGroupsInPandasWithState",
@@ -43,10 +41,6 @@ _OWN_STATE = {
 }
 
 Marks = Mapping[str, int | None]  # by operator, ms; None: it has seen no event
-
-
-class NotRaisable(SlackwaterError):
-    """The watermark of this query must be left to Spark; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +78,6 @@ class WatermarkRaise:
     ----------
     inputs
         Its watermarks.
-    policy
-        ``min`` or ``max``: how Spark makes one of several.
     idle_after_ms
         An input that told nothing for so long follows the clock; None: never.
 
@@ -96,7 +88,7 @@ class WatermarkRaise:
     >>> inputs = [MarkedInput("a", 1000, Told()), MarkedInput("b", 2000)]
     >>> WatermarkRaise(inputs).reach_ms({"a": 500, "b": 700}, now_ms=10_000)
     700
-    >>> WatermarkRaise(inputs, policy="max").reach_ms({"a": 500, "b": 700}, now_ms=10_000)
+    >>> WatermarkRaise(inputs).reach_ms({"a": 500, "b": 700}, now_ms=10_000, largest=True)
     8000
 
     An input that is silent for long enough no longer holds the others up.
@@ -108,18 +100,20 @@ class WatermarkRaise:
     8000
     """
 
-    def __init__(
-        self, inputs: Sequence[MarkedInput], policy: str = "min", idle_after_ms: int | None = None
-    ) -> None:
+    def __init__(self, inputs: Sequence[MarkedInput], idle_after_ms: int | None = None) -> None:
         self._inputs = inputs
-        self._takes_largest = policy == "max"
         self._idle_after_ms = idle_after_ms
         self._silences = [_Silence() for _ in inputs]
 
     @property
-    def one_batch(self) -> bool:
-        """Whether the batch that reads past a window's end emits it as well."""
-        return all(one.frontier is not None for one in self._inputs)
+    def several(self) -> bool:
+        """Whether there are several inputs with watermarks of their own."""
+        return len(self._inputs) > 1
+
+    @property
+    def asks_user(self) -> bool:
+        """Whether it calls a function of the user's, which may take its time."""
+        return any(isinstance(one.frontier, InputToldByUser) for one in self._inputs)
 
     def look(self, marks: Marks, began_ms: int) -> None:
         """Take Spark's marks after a trigger that began then and read all that there was."""
@@ -127,17 +121,24 @@ class WatermarkRaise:
             if one.frontier is None:
                 silence.look(marks.get(one.operator), began_ms)
 
-    def reach_ms(self, marks: Marks, now_ms: int, *, limited: bool = False) -> int | None:
+    def reach_ms(
+        self, marks: Marks, now_ms: int, *, limited: bool = False, largest: bool = False
+    ) -> int | None:
         """Return the watermark that the next batch may run with; None: it is not known.
 
-        ``limited``: the batch may not read all that has arrived, so frontiers do not count.
+        Parameters
+        ----------
+        limited
+            The batch may not read all that has arrived: only Spark's own marks count.
+        largest
+            Spark takes the largest of several, not the least.
         """
         found = [
             self._mark_ms(one, silence, marks, now_ms, limited)
             for one, silence in zip(self._inputs, self._silences, strict=True)
         ]
         known = [mark for mark in found if mark is not None]
-        if self._takes_largest:
+        if largest:
             return max(known, default=None)
         return min(known) if len(known) == len(found) else None
 
@@ -145,10 +146,13 @@ class WatermarkRaise:
         self, one: MarkedInput, silence: _Silence, marks: Marks, now_ms: int, limited: bool
     ) -> int | None:
         """Return one input's part: Spark's own, what its source tells, or the clock's."""
-        candidates = [marks.get(one.operator)]
-        if one.frontier is not None and not limited:
+        mark = marks.get(one.operator)
+        if limited:
+            return mark
+        candidates = [mark]
+        if one.frontier is not None:
             newest_us = one.frontier.newest_us()
-            silence.look(newest_us, now_ms)
+            silence.look(mark if newest_us is None else newest_us, now_ms)
             if newest_us is not None:
                 candidates.append(newest_us // 1000 - one.delay_ms)
         if self._idle_after_ms is not None and silence.lasts_ms() >= self._idle_after_ms:
@@ -157,11 +161,11 @@ class WatermarkRaise:
 
 
 def watermark_raise(
-    spark: SparkSession,
     execution: JavaObject,
     idle_after_ms: int | None = None,
     told: ToldFrontier | None = None,
     query: str = "",
+    ahead: bool = True,
 ) -> tuple[WatermarkRaise, str | None]:
     """Return how the watermark of an execution can be raised, and why a window takes two batches.
 
@@ -170,14 +174,14 @@ def watermark_raise(
     told
         The user's function that tells how far the inputs of ``query`` have come; without it that
         is found for sources that are known.
+    ahead
+        Whether it may be raised to what has arrived, or only for silent inputs.
 
     Raises
     ------
     NotRaisable
         With the reason, where Spark alone must move the watermark.
     """
-    if spark.conf.get(_EVICTS_AHEAD, "true") != "true":
-        raise NotRaisable(f"{_EVICTS_AHEAD} is off: rows within their delay would be lost")
     plan = execution.analyzedPlan()
     if any(node.name in _OWN_STATE for node in read_plan(plan).walk()):
         raise NotRaisable("the query keeps state and timers of its own")
@@ -188,17 +192,21 @@ def watermark_raise(
     for place, one in enumerate(traced):
         frontier: Frontier | None = None
         try:
-            stated = None if told is None else InputToldByUser(told, query, place)
+            if not ahead:
+                raise NoFrontier("one_batch is off")
+            alone = len(traced) == 1
+            stated = None if told is None else InputToldByUser(told, query, place, alone)
             frontier = _frontier(one, stated, execution)
         except NoFrontier as error:
             why_two = why_two or str(error)
         inputs.append(MarkedInput(one.operator, one.delay_ms, frontier))
-    return WatermarkRaise(inputs, str(spark.conf.get(_POLICY, "min")), idle_after_ms), why_two
+    return WatermarkRaise(inputs, idle_after_ms), why_two
 
 
 def _frontier(traced: TracedWatermark, stated: Frontier | None, execution: JavaObject) -> Frontier:
     if traced.why_not is not None:
         raise NoFrontier(traced.why_not)
     if stated is not None:
+        refuse_limited(traced.source)
         return stated
     return source_frontier(traced.source_name, traced.column, traced.source, execution)

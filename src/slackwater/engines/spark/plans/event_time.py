@@ -12,8 +12,6 @@ from py4j.java_gateway import JavaObject
 from slackwater.engines.spark.plans.tree import Node, interval_s, java_node, read_plan
 
 _PASS_ROWS = {
-    "CTERelationDef",
-    "CTERelationRef",
     "Project",
     "RebalancePartitions",
     "Repartition",
@@ -29,6 +27,7 @@ _WHY_NOT = {
     "Union": "several inputs share a watermark",
     "Generate": "rows are made before the watermark",
     "EventTimeWatermark": "the input has two watermarks",
+    "CTERelationRef": "the input is a common table",
 }
 
 
@@ -47,12 +46,11 @@ class TracedWatermark:
 def trace_watermarks(plan: JavaObject) -> list[TracedWatermark]:
     """Return every watermark of an analysed plan, in the order of the plan."""
     root = read_plan(plan)
-    tables = {node.fields["id"]: node for node in root.walk() if node.name == "CTERelationDef"}
     found = [node for node in root.walk() if node.name == "EventTimeWatermark"]
-    return [_trace(plan, node, tables) for node in found]
+    return [_trace(plan, node) for node in found]
 
 
-def _trace(plan: JavaObject, watermark: Node, tables: dict[object, Node]) -> TracedWatermark:
+def _trace(plan: JavaObject, watermark: Node) -> TracedWatermark:
     operator = str(watermark.fields["nodeId"])
     delay_ms = round(1000 * interval_s(java_node(plan, watermark).delay()))
     wanted = _id(next(watermark.trees("eventTime")))
@@ -62,8 +60,6 @@ def _trace(plan: JavaObject, watermark: Node, tables: dict[object, Node]) -> Tra
         if why_not is None and node.name == "Project":
             wanted = _below_project(node, wanted)
             why_not = None if wanted is not None else "the event time is computed"
-        if why_not is None and node.name == "CTERelationRef":
-            why_not = "the input is a common table"  # its columns have other numbers
         if why_not is not None or not node.children:
             return TracedWatermark(operator, delay_ms, why_not=why_not or _other(node))
         node = node.children[0]

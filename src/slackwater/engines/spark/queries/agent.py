@@ -4,12 +4,11 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET
 from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,6 +23,7 @@ from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.engines.spark.progress import batch_end_s, known_progress, read_progress
+from slackwater.engines.spark.queries.held import GoneOn, Held, TooEarly
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.status import note
@@ -49,21 +49,9 @@ NOTES_PERIOD_S = 1.0  # between two looks whether something is to be noted
 NOTES_AGAIN_S = 5.0  # for a controller that was started anew
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 
+ASKERS = 4  # frontiers of users that are asked for at once
+
 ProgressSink = Callable[[str, dict[str, Any]], None]  # name of the query, its progress
-
-
-@dataclass
-class Held:
-    """A run behind a clock gate."""
-
-    gate: ClockGate
-    view: ExecutionView
-    max_wait_s: float
-    seq: int = 0  # arrivals so far
-    waiting: bool = False
-    starting: bool = False  # installed at start, first trigger not yet reached
-    raises: WatermarkRaise | None = None  # where its watermark can be raised ahead of Spark
-    began_ms: int | None = None  # when its last trigger began, if that was to read everything
 
 
 class Agent:
@@ -108,6 +96,8 @@ class Agent:
         self._memory_told_s = 0.0
         self._noted: Notes | None = None
         self._noted_s = self._compared_s = 0.0
+        # Functions of the user's must not hold up the grants of others.
+        self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="slackwater-frontier")
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease, on_command)
         registry.subscribe(self._on_change)
@@ -129,6 +119,7 @@ class Agent:
         for run in list(self._held):
             self._take_off(run)
         self._closed.set()
+        self._askers.shutdown(wait=False)
         self._query_events.close()
         self._pump.join(timeout=5)
         self.link.close()
@@ -185,13 +176,14 @@ class Agent:
         with self._lock:
             held = self._held.pop(run, None)
         if held is not None:
-            held.gate.uninstall()
+            with held.turn:
+                held.gate.uninstall()
 
     # -- from the registry ----------------------------------------------------------------------
 
     def _on_change(self, old: QueryRecord | None, new: QueryRecord) -> None:
         was_present = old is not None and old.present
-        if new.state is State.RELEASED and new.run is not None:
+        if new.state in (State.RELEASED, State.FAILED) and new.run is not None:
             self._take_off(new.run)
         if new.present and (old is None or not was_present or old.spec != new.spec):
             self._bound_wait(new)
@@ -218,12 +210,15 @@ class Agent:
     def _on_lease(self, holds: bool) -> None:
         with self._lock:
             self._holding = holds
-            for held in self._held.values():
+            every = list(self._held.values())
+            for held in every:
                 if holds:
                     held.gate.close(held.max_wait_s)
                 else:
                     held.waiting = False
-                    _open(held.gate)
+        for held in every if not holds else ():
+            with held.turn:  # no watermark is raised under a batch that this lets begin
+                _open(held.gate)
         if not holds:
             self.row_limits.clear()
             return
@@ -239,41 +234,44 @@ class Agent:
             if held is None or not held.waiting or held.seq != grant.seq:
                 return  # stale: that trigger has gone on without it
             held.waiting = False
-        if not self._raise_watermark(held, grant):
-            self._arrive_again(grant.query, held)
-            return
-        self.row_limits.set_rows(grant.query, grant.rows)
-        held.gate.grant()
+        assert record is not None
+        if held.raises is not None and held.raises.asks_user:
+            self._askers.submit(self._let_go_on, record, held, grant)
+        else:
+            self._let_go_on(record, held, grant)
 
-    def _raise_watermark(self, held: Held, grant: Grant) -> bool:
-        """Raise the watermark to what has arrived; whether the batch may begin with it.
-
-        One that needs a later watermark would find nothing: it costs nothing to wait on.
-        """
-        limited = grant.rows is not None
-        now_ms = int(1000 * self._clock.now())
-        held.began_ms = None if limited else now_ms
-        if held.raises is None:
-            return True
+    def _let_go_on(self, record: QueryRecord, held: Held, grant: Grant) -> None:
+        """Let a query go on, with its watermark raised as far as it can be."""
+        why_not = None
         try:
-            reach_ms = held.raises.reach_ms(held.view.marks_ms, now_ms, limited=limited)
-            if grant.watermark_ms is not UNSET and not limited:
-                found_ms = max(reach_ms or 0, held.view.watermark_ms or 0)
-                if found_ms < grant.watermark_ms:
-                    return False
-            if reach_ms is not None:
-                held.view.raise_watermark(reach_ms)
-        except Exception as error:  # then Spark moves it, as ever
-            log.warning("the watermark of %s is left to Spark: %s", grant.query, error)
-            held.raises = None
-        return True
+            with held.turn:
+                now_ms = int(1000 * self._clock.now())
+                try:
+                    held.raise_watermark(grant, now_ms, self._clock.monotonic())
+                except (TooEarly, GoneOn):
+                    raise
+                except Exception as error:  # then Spark moves it, as ever
+                    held.raises, why_not = None, str(error)
+                self.row_limits.set_rows(grant.query, grant.rows)
+                held.gate.grant()
+        except TooEarly:
+            self._arrive_again(grant.query, held)
+        except GoneOn:
+            log.debug("%s has gone on before its grant", grant.query)
+        if why_not is not None:  # not within the turn: who follows changes may wait for it
+            log.warning("the watermark of %s is left to Spark: %s", record.name, why_not)
+            self._registry.update(
+                record.name, run=record.run, one_batch=False, why_two_batches=why_not
+            )
 
     def _arrive_again(self, name: str, held: Held) -> None:
+        """Have a query wait on: it came when it came, and was not let go on."""
         with self._lock:
             held.seq += 1
             held.waiting = self._holding
+            seq = held.seq
         if not self._settling:
-            self._tell_arrival(name, held)
+            self.link.send(Arrive(name, seq, again=True))
 
     # -- from the JVM ---------------------------------------------------------------------------
 
@@ -338,14 +336,13 @@ class Agent:
                 return
             held.seq += 1
             held.waiting = self._holding
+            held.arrived_s = self._clock.monotonic()
             first, held.starting = held.starting, False
         if first:
             held.gate.finish_install()
         self._reached_trigger(record)
         if not self._settling:
             self._tell_arrival(record.name, held)
-        if held.raises is not None and held.began_ms is not None:
-            held.raises.look(held.view.marks_ms, held.began_ms)
 
     def _reached_trigger(self, record: QueryRecord) -> None:
         if record.state is State.STARTING:
@@ -356,6 +353,8 @@ class Agent:
         """Tell all at once: a decision between two messages would mix old and new."""
         progress = held.view.progress()
         whole_ms, inputs_ms = held.view.watermarks_ms()
+        if held.raises is not None and held.began_ms is not None:
+            held.raises.look(held.view.marks_ms, held.began_ms)
         self.link.send(
             *self._memory(MEMORY_PERIOD_S),
             Arrive(

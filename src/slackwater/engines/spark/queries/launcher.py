@@ -18,7 +18,8 @@ from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.control.client import FleetControl, Known
 from slackwater.engines.spark.gates.clock import ClockGateUnavailable, execution_of
-from slackwater.engines.spark.gates.watermark import NotRaisable, watermark_raise
+from slackwater.engines.spark.gates.execution import NotRaisable
+from slackwater.engines.spark.gates.watermark import WatermarkRaise, watermark_raise
 from slackwater.engines.spark.plans.discovery import discover_query, output_mode
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.failures import first_line
@@ -139,24 +140,29 @@ class Launcher:
     def _plan_raise(self, name: str, query: StreamingQuery) -> None:
         """Find out whether its watermark can be raised, so that a window takes one batch."""
         record = self._registry.get(name)
-        if record is None or record.gate != "clock" or not record.spec.deadlines.inputs:
+        if record is None or not record.spec.deadlines.inputs:
             return
         appends = record.spec.deadlines.output_mode == "append"
-        if not record.may_raise or not (appends or record.spec.idle_after_s):
+        idle_s = record.spec.idle_after_s
+        if not (appends or idle_s):
             return
+        raises: WatermarkRaise | None = None
+        why_two: str | None = "its watermark can be raised only at a clock gate"
         try:
-            idle_s = record.spec.idle_after_s
-            raises, why_two = watermark_raise(
-                self._agent.spark,
-                execution_of(query._jsq),
-                None if idle_s is None else round(1000 * idle_s),
-                record.told,
-                name,
-            )
+            if record.gate == "clock":
+                raises, why_two = watermark_raise(
+                    execution_of(query._jsq),
+                    None if idle_s is None else round(1000 * idle_s),
+                    record.told,
+                    name,
+                    record.may_raise,
+                )
         except NotRaisable as error:
-            raises, why_two = None, str(error)
+            why_two = str(error)
         except Exception as error:  # a plan that cannot be read: two batches, as ever
-            raises, why_two = None, first_line(str(error))
+            why_two = first_line(str(error))
+        if raises is None and idle_s is not None:
+            log.warning("%s: idle_after does nothing: %s", name, why_two)
         self._agent.raise_watermarks(query.runId, raises)
         self._registry.update(
             name,

@@ -302,11 +302,15 @@ class Registry:
             if self._at_it:
                 return
             self._at_it = True
-            while self._changes:
-                old, new = self._changes.popleft()
-                for subscriber in self._subscribers:
-                    try:
-                        subscriber(old, new)
-                    except Exception:
-                        log.exception("%s: a change could not be followed", new.name)
-            self._at_it = False
+            try:
+                while self._changes:
+                    self._tell_one(*self._changes.popleft())
+            finally:
+                self._at_it = False
+
+    def _tell_one(self, old: QueryRecord | None, new: QueryRecord) -> None:
+        for subscriber in self._subscribers:
+            try:
+                subscriber(old, new)
+            except Exception:
+                log.exception("%s: a change could not be followed", new.name)

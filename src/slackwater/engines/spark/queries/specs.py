@@ -22,6 +22,13 @@ def max_wait_s(stated_s: float | None, deadlines: Deadlines) -> float:
     return max(USUAL_WAIT_S, WINDOWS_OF_WAIT * longest_s + max(delays, default=0.0))
 
 
+def refuse_unknown_choice(one_batch: str) -> str:
+    """Return the choice of one batch a window, if it is one."""
+    if one_batch not in ("auto", "off"):
+        raise UsageError(f"one_batch is auto or off, not {one_batch!r}")
+    return one_batch
+
+
 def query_spec(
     name: str,
     priority: float,

@@ -15,6 +15,20 @@ from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources.feed import FeedSource
 from slackwater.engines.spark.sources.feed_options import FeedOptions
 
+_LIMITS = {
+    "knob",
+    "maxbytespertrigger",
+    "maxfilespertrigger",
+    "maxoffsetspertrigger",
+    "minoffsetspertrigger",
+    "rows_per_batch",
+    "rowsperbatch",
+    "sampled",
+    "shed_by",
+    "sheddable",
+    "spare",
+}
+
 # What a user may tell of a query by its name: the newest event time in seconds since the epoch, of
 # its only input or of each by position. None, or an input that is left out: not known.
 ToldFrontier = Callable[[str], float | Mapping[int, float] | None]
@@ -46,13 +60,14 @@ class FeedFrontier:
 class RateFrontier:
     """The frontier of Spark's rate source: rows come once a second, counted from its creation.
 
-    Of several in one query the one that was made last counts for all.
+    Of several in one query all count as the one that was made first, a second late.
     """
 
     def __init__(self, execution: JavaObject, rows_per_second: int) -> None:
         self._execution = execution
         self._step_ms = -(-1000 // rows_per_second)
         self._created_ms: int | None = None
+        self._spread_s = 0  # one second less where several were made at different times
         self._clock = RealClock()
 
     def newest_us(self) -> int | None:
@@ -61,7 +76,7 @@ class RateFrontier:
             self._created_ms = self._find_created()
         if self._created_ms is None:
             return None
-        seconds = int(1000 * self._clock.now() - self._created_ms) // 1000
+        seconds = int(1000 * self._clock.now() - self._created_ms) // 1000 - self._spread_s
         if seconds < 1:
             return None
         return 1000 * (self._created_ms + 1000 * seconds - self._step_ms)
@@ -75,22 +90,34 @@ class RateFrontier:
                 created = source.getClass().getDeclaredField("creationTimeMs")
                 created.setAccessible(True)
                 found.append(int(created.get(source)))
-        return max(found, default=None)
+        self._spread_s = len(set(found)) > 1
+        return min(found, default=None)
 
 
 class InputToldByUser:
     """The frontier of one input, as a function of the user's tells it."""
 
-    def __init__(self, told: ToldFrontier, query: str, place: int) -> None:
+    def __init__(self, told: ToldFrontier, query: str, place: int, alone: bool) -> None:
         self._told = told
         self._query = query
         self._place = place
+        self._alone = alone  # the query has no other input
 
     def newest_us(self) -> int | None:
         """Ask the user's function."""
         found = self._told(self._query)
-        newest_s = found.get(self._place) if isinstance(found, Mapping) else found
+        if isinstance(found, Mapping):
+            newest_s = found.get(self._place)
+        else:
+            newest_s = found if self._alone else None  # of which input nobody knows
         return None if newest_s is None else int(newest_s * 1e6)
+
+
+def refuse_limited(relation: JavaObject) -> None:
+    """Refuse a source whose batches may not read all that has arrived."""
+    own = {key.lower() for key, value in _options(relation).items() if value.lower() != "false"}
+    if limits := sorted(own & _LIMITS):
+        raise NoFrontier(f"the source's batches may leave rows behind ({', '.join(limits)})")
 
 
 def source_frontier(
@@ -105,10 +132,22 @@ def source_frontier(
     """
     if name not in (FeedSource.FORMAT, "rate"):  # others may not even have options to read
         raise NoFrontier(f"the source {name or 'of the query'} does not tell how far it has come")
-    options = dict(relation.extraOptions().asCaseSensitiveMap())
+    options = _options(relation)
     if name == FeedSource.FORMAT:
         return _feed(column, options)
     return _rate({key.lower(): value for key, value in options.items()}, execution)
+
+
+def _options(relation: JavaObject) -> dict[str, str]:
+    """Return the options of a source of either kind."""
+    if relation.getClass().getSimpleName() == "StreamingRelationV2":
+        return dict(relation.extraOptions().asCaseSensitiveMap())
+    found, options = {}, relation.dataSource().options()
+    keys = options.keysIterator()
+    while keys.hasNext():
+        key = keys.next()
+        found[str(key)] = str(options.apply(key))
+    return found
 
 
 def _feed(column: str, texts: Mapping[str, str]) -> FeedFrontier:

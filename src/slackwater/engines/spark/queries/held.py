@@ -1,0 +1,74 @@
+"""One run behind a clock gate: who may let it go on, and with which watermark."""
+
+import logging
+import threading
+from dataclasses import dataclass, field
+
+from msgspec import UNSET
+from py4j.protocol import Py4JError
+
+from slackwater.engines.spark.gates.clock import ClockGate
+from slackwater.engines.spark.gates.execution import ExecutionView, NotRaisable
+from slackwater.engines.spark.gates.watermark import WatermarkRaise
+from slackwater.ipc.messages import Grant
+
+log = logging.getLogger("slackwater.fleet")
+
+MARGIN = 0.8  # of max_wait: later than this after its arrival, a query may go on by itself any time
+
+
+class TooEarly(Exception):
+    """What has arrived cannot give a batch the watermark that it is to have."""
+
+
+class GoneOn(Exception):
+    """The query no longer waits: its gate has opened by itself, or was opened."""
+
+
+@dataclass
+class Held:
+    """A run behind a clock gate."""
+
+    gate: ClockGate
+    view: ExecutionView
+    max_wait_s: float
+    seq: int = 0  # arrivals so far
+    waiting: bool = False
+    starting: bool = False  # installed at start, first trigger not yet reached
+    arrived_s: float = 0.0  # when it last came to its gate, on a clock that never jumps
+    raises: WatermarkRaise | None = None  # where its watermark can be raised ahead of Spark
+    began_ms: int | None = None  # when its last trigger began, if that was to read everything
+    # Held while it is let go on, or its gate is opened: a watermark must not move under a batch.
+    turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def raise_watermark(self, grant: Grant, now_ms: int, monotonic_s: float) -> None:
+        """Raise the watermark to what has arrived, before the query goes on; under ``turn``.
+
+        Raises
+        ------
+        TooEarly
+            The batch needs a later one: it would find nothing, and costs nothing if it waits on.
+        GoneOn
+            A batch may be running: it must keep the watermark that it has.
+        NotRaisable
+            Spark must move it, from now on.
+        """
+        limited = grant.rows is not None
+        self.began_ms = None if limited else now_ms
+        if self.raises is None:
+            return
+        try:
+            largest = self.view.takes_largest() if self.raises.several else False
+            marks = self.view.marks_ms
+            reach_ms = self.raises.reach_ms(marks, now_ms, limited=limited, largest=largest)
+            if grant.watermark_ms is not UNSET and not limited:
+                found_ms = max(reach_ms or 0, self.view.watermark_ms or 0)
+                if found_ms < grant.watermark_ms:
+                    raise TooEarly
+            if reach_ms is not None and reach_ms > (self.view.watermark_ms or 0):
+                waited_s = monotonic_s - self.arrived_s
+                if waited_s > MARGIN * self.max_wait_s or not self.gate.occupied:
+                    raise GoneOn
+                self.view.raise_watermark(reach_ms)
+        except Py4JError as error:
+            raise NotRaisable(str(error).splitlines()[0]) from None

@@ -1,0 +1,55 @@
+"""How far a watermark may be raised, without Spark."""
+
+from slackwater.engines.spark.gates.watermark import MarkedInput, WatermarkRaise
+from slackwater.engines.spark.sources.frontier import InputToldByUser
+
+
+class Told:
+    def __init__(self, newest_us: int | None) -> None:
+        self.newest = newest_us
+
+    def newest_us(self) -> int | None:
+        return self.newest
+
+
+MARKS = {"a": 100_000}
+
+
+def test_a_limited_batch_has_sparks_own_watermark_only() -> None:
+    """It may not read what has arrived, nor what a silent input brings when it wakes up."""
+    raises = WatermarkRaise([MarkedInput("a", 1000, Told(900_000_000))], idle_after_ms=5000)
+    assert raises.reach_ms(MARKS, now_ms=1_000_000) == 899_000
+    raises.reach_ms(MARKS, now_ms=1_010_000)
+    assert raises.reach_ms(MARKS, now_ms=1_060_000, limited=True) == 100_000
+
+
+def test_a_frontier_that_is_not_known_is_not_silence() -> None:
+    told = Told(None)
+    raises = WatermarkRaise([MarkedInput("a", 1000, told)], idle_after_ms=5000)
+    for step in range(10):
+        marks = {"a": 100_000 + 1000 * step}  # Spark reads on
+        assert raises.reach_ms(marks, now_ms=1_000_000 + 1000 * step) == marks["a"]
+
+
+def test_an_input_that_tells_nothing_new_follows_the_clock() -> None:
+    raises = WatermarkRaise([MarkedInput("a", 1000, Told(900_000_000))], idle_after_ms=5000)
+    reached = [raises.reach_ms(MARKS, now_ms=now_ms) for now_ms in (901_000, 905_000, 910_000)]
+    assert reached == [899_000, 899_000, 904_000]
+
+
+def test_without_the_option_silence_changes_nothing() -> None:
+    raises = WatermarkRaise([MarkedInput("a", 1000, Told(900_000_000))])
+    assert {raises.reach_ms(MARKS, now_ms=now) for now in (901_000, 9_000_000)} == {899_000}
+
+
+def test_an_input_that_nobody_knows_of_keeps_the_others_back() -> None:
+    inputs = [MarkedInput("a", 0, Told(900_000_000)), MarkedInput("b", 0)]
+    assert WatermarkRaise(inputs).reach_ms({"a": 1, "b": None}, now_ms=1) is None
+    assert WatermarkRaise(inputs).reach_ms({"a": 1, "b": 5}, now_ms=1) == 5
+    assert WatermarkRaise(inputs).reach_ms({"a": 1, "b": 5}, now_ms=1, largest=True) == 900_000
+
+
+def test_one_number_tells_nothing_of_one_of_several_inputs() -> None:
+    assert InputToldByUser(lambda query: 7.5, "q", 0, alone=True).newest_us() == 7_500_000
+    assert InputToldByUser(lambda query: 7.5, "q", 1, alone=False).newest_us() is None
+    assert InputToldByUser(lambda query: {1: 8.0}, "q", 1, alone=False).newest_us() == 8_000_000
