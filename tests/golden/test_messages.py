@@ -63,7 +63,7 @@ def test_a_source_gate(tmp_path: Path) -> None:
     options = {
         "query": "ads",
         "max_wait_s": "0.01",
-        "directives": "[]",
+        "limited": "[]",
         "socket": f"{tmp_path}/c.sock",
     }
     reader = GateReader(options)

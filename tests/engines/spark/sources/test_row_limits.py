@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from slackwater.engines.spark.gates.source import gate
 from slackwater.engines.spark.sources.base import SourceOptions
 from slackwater.engines.spark.sources.directives import read_directives
 from slackwater.engines.spark.sources.row_limits import RowLimits, find_limited, split_rows
@@ -106,6 +107,9 @@ def test_sources_are_found_but_not_those_with_a_knob_of_their_user_s(
     assert find_limited(files.groupBy("a").agg(F.count("*"))) == ()
     own = feed(spark, YSB, knob=tmp_path / "k.json")
     assert find_limited(own) == ()
+    limited = find_limited(ours)
+    gated = gate(spark, ours, query="q", socket=Path("s"), limited=limited, max_wait_s=1.0)
+    assert find_limited(gated) == limited, "a gate is no source that is told something"
 
 
 @given(rows=st.integers(1, 3000), backlogs=BACKLOGS, turn=st.integers(0, 10**6))

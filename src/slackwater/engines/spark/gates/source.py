@@ -86,7 +86,7 @@ class _Turnstile:
         self._query = options["query"]
         self._max_wait_s = float(options["max_wait_s"])
         self._row_limits = RowLimits()
-        self._row_limits.link(self._query, map(Path, json.loads(options["directives"])))
+        self._row_limits.link(self._query, map(Path, json.loads(options["limited"])))
         self._changed = threading.Condition()
         self._seq = 0  # arrivals so far
         self._granted = 0  # the latest of them that was granted
@@ -157,7 +157,7 @@ def gate(
         .schema(df.schema)
         .option("query", query)
         .option("socket", str(socket))
-        .option("directives", json.dumps([str(path) for path in limited]))
+        .option("limited", json.dumps([str(path) for path in limited]))
         .option("max_wait_s", str(max_wait_s))
         .load()
     )
