@@ -41,6 +41,7 @@ class ExecutionView:
         self.watermark_ms: int | None = None  # of the next batch, as it was last looked at
         self.marks_ms: dict[str, int | None] = {}  # what it is made of, by Spark's operator
         self._propagator: JavaObject = None  # works out the watermarks of chained operators
+        self._largest: bool | None = None  # of several watermarks; None: not looked at yet
         self._checked = False  # whether late rows are filtered by the watermark before
         self._blind = False
 
@@ -100,9 +101,12 @@ class ExecutionView:
 
     def takes_largest(self) -> bool:
         """Tell whether Spark takes the largest of several watermarks, as the checkpoint has it."""
-        policy = self._handles.type(_TRACKER).getDeclaredField("policy")
-        policy.setAccessible(True)
-        return str(policy.get(self._execution.watermarkTracker()).toString()) == "MaxWatermark"
+        if self._largest is None:
+            policy = self._handles.type(_TRACKER).getDeclaredField("policy")
+            policy.setAccessible(True)
+            chosen = policy.get(self._execution.watermarkTracker())
+            self._largest = str(chosen.toString()) == "MaxWatermark"
+        return self._largest
 
     def _refuse_one_watermark(self) -> None:
         """Refuse a query that filters late rows by the watermark that it lets state go by.

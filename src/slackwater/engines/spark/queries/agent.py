@@ -77,7 +77,6 @@ class Agent:
         clock: Clock = RealClock(),
     ) -> None:
         self._clock = clock
-        self.spark = spark
         self._handles = Handles(spark)
         self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
         self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS

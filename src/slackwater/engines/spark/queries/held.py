@@ -1,6 +1,5 @@
 """One run behind a clock gate: who may let it go on, and with which watermark."""
 
-import logging
 import threading
 from dataclasses import dataclass, field
 
@@ -11,8 +10,6 @@ from slackwater.engines.spark.gates.clock import ClockGate
 from slackwater.engines.spark.gates.execution import ExecutionView, NotRaisable
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.ipc.messages import Grant
-
-log = logging.getLogger("slackwater.fleet")
 
 MARGIN = 0.8  # of max_wait: later than this after its arrival, a query may go on by itself any time
 
@@ -55,7 +52,7 @@ class Held:
         """
         limited = grant.rows is not None
         self.began_ms = None if limited else now_ms
-        if self.raises is None:
+        if self.raises is None or self.view.watermark_ms is None:  # Spark's first trigger makes it
             return
         try:
             largest = self.view.takes_largest() if self.raises.several else False
