@@ -26,7 +26,7 @@ demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
 
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
-	$(BIN)/pytest -q -n 2 -m "$(FAST)"
+	$(BIN)/pytest -q -n 3 -m "$(FAST)"  # many wait for processes: one more than there are cores
 
 test: $(VENV)/servers $(VENV)/flink/ready check docs wheel ## all checks and tests
 	$(BIN)/pytest -m "not ($(FAST))"

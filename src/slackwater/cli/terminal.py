@@ -19,9 +19,14 @@ console = Console(width=None if sys.stdout.isatty() else 180)
 
 
 def _writable(path: Path | None) -> Path | None:
-    """Refuse a folder before anything is measured."""
-    if path is not None and os.path.isdir(path):
+    """Refuse what cannot be a file before anything is measured."""
+    if path is None:
+        return None
+    if os.path.isdir(path):
         raise UsageError(f"cannot write {path}: it is a folder; name a file")
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not os.path.isdir(above):
+        raise UsageError(f"cannot write {path}: {above} is not a folder")
     return path
 
 
