@@ -62,7 +62,8 @@ def test_every_window_is_right_and_takes_few_batches(
 
     fleet.on_progress(count)
     queries = {
-        f"{gate}_{one_batch}{n}": Ysb(traffic=traffic(3 * WINDOWS + 2), phase_s=0.7 * n) for n in range(2)
+        f"{gate}_{one_batch}{n}": Ysb(traffic=traffic(3 * WINDOWS + 2), phase_s=0.7 * n)
+        for n in range(2)
     }
     for name, workload in queries.items():
         start(fleet, spark, name, workload)
