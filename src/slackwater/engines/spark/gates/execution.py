@@ -37,7 +37,7 @@ class ExecutionView:
         self._handles = handles
         self._execution = execution
         self._parts: JavaObject = None  # the field with the watermarks of the inputs
-        self._batch = -1  # the last one whose progress was read
+        self._read: str | None = None  # when the trigger began whose progress was last read
         self.watermark_ms: int | None = None  # of the next batch, as it was last looked at
         self.marks_ms: dict[str, int | None] = {}  # what it is made of, by Spark's operator
         self._propagator: JavaObject = None  # works out the watermarks of chained operators
@@ -49,9 +49,11 @@ class ExecutionView:
         """Return the last batch's progress, once; ``None`` when none has ended since."""
         try:
             last = self._execution.lastProgress()
-            if last is None or last.batchId() == self._batch:
+            # Not by its batch: a trigger that finds nothing has the number of the one that comes.
+            began = None if last is None else str(last.timestamp())
+            if began is None or began == self._read:
                 return None
-            self._batch = last.batchId()
+            self._read = began
             found: dict[str, Any] = json.loads(last.json())
             return found
         except Exception as error:  # a query that is ending; its arrival must be told all the same
