@@ -1,0 +1,76 @@
+"""What Klink remembers of a query, and what it makes of its costs."""
+
+import math
+
+from slackwater.core.model import QueryState
+from slackwater.progress.base import SweepDelay
+from slackwater.progress.epochs import RETRY_S, QueryEpochs
+from slackwater.progress.forwarding import row_cost_s
+
+UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
+DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
+
+EMIT, SWEEP, OTHER = range(3)  # what its next batch is for
+
+
+class Known:
+    """What is remembered of one query between decisions."""
+
+    def __init__(self, place: int, epochs: QueryEpochs) -> None:
+        self.place = place  # in the snapshot
+        self.epochs = epochs
+        self.seen: tuple[object, object] = (None, None)  # metrics and admission of the last look
+        self.batches = 0  # that ran until the last look
+        self.fruitless = 0  # admissions in a row that ran no batch
+        self.fixed_s = UNKNOWN_COST_S
+        self.cost_s = UNKNOWN_COST_S  # of all batches that the next result still needs
+        self.rank = OTHER
+        self.first: SweepDelay | None = None  # the earliest of its inputs'
+        self.expected_s = math.inf  # when the sweeping watermark arrives, on average
+        self.urgency_s = math.inf  # the latest start for a result without delay
+        self.due_s = 0.0  # from when on the next batch finds something
+        self.drain_s = math.inf  # from when on it is worth while to read early
+
+
+def again_s(known: Known, query: QueryState) -> float:
+    """Return when to try again; who finds nothing to do is asked less and less often."""
+    if not known.fruitless:
+        return 0.0
+    return (query.admitted_s or 0.0) + RETRY_S * 2.0 ** min(known.fruitless, 4)
+
+
+def cost_s(known: Known, query: QueryState) -> float:
+    """Return the cost of all batches that its next result still needs, here and downstream."""
+    metrics = query.metrics
+    emit_s = (metrics.batch_empty_s or known.fixed_s) + metrics.beyond.fixed_s
+    if known.epochs.stage == "emit":  # what is in memory comes before its watermark
+        return emit_s + (metrics.buffered_rows or 0.0) * row_cost_s(metrics)
+    sweep_s = known.fixed_s + (metrics.backlog_rows or 0.0) * row_cost_s(metrics)
+    if known.epochs.deadlines.output_mode == "append" and not query.spec.one_batch:
+        return sweep_s + emit_s
+    return sweep_s + metrics.beyond.fixed_s
+
+
+def drain_s(known: Known, query: QueryState) -> float:
+    """Return when enough rows wait that reading them early shortens the sweep.
+
+    Infinite if that is not before it.
+    """
+    metrics = query.metrics
+    if known.epochs.stage != "sweep" or not metrics.batch_per_row_s:
+        return math.inf
+    rows = DRAIN_PAYS * known.fixed_s / metrics.batch_per_row_s - (metrics.backlog_rows or 0.0)
+    if rows <= 0:
+        from_s = metrics.batch_start_s or 0.0
+    elif metrics.arrival_rate:
+        from_s = (metrics.batch_start_s or 0.0) + rows / metrics.arrival_rate
+    else:
+        return math.inf
+    return from_s if from_s + (1 + 2 * DRAIN_PAYS) * known.fixed_s <= known.due_s else math.inf
+
+
+def waiting_rows(query: QueryState, now_s: float) -> float:
+    """Return rows arrived and not read: what the last batch left, and what has come since."""
+    metrics = query.metrics
+    since_s = now_s - metrics.batch_start_s if metrics.batch_start_s is not None else 0.0
+    return (metrics.backlog_rows or 0.0) + max(0.0, since_s) * (metrics.arrival_rate or 0.0)
