@@ -27,6 +27,7 @@ from slackwater_bench.comparison import refuse_failures
 from slackwater_bench.journal import Journal
 from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.lachesis.settings import LachesisSettings
+from slackwater_bench.mixed.trial import MixedTrial
 from slackwater_bench.options import option, with_options
 from slackwater_bench.quality.overload import Overload
 from slackwater_bench.quality.ramp import Ramp
@@ -83,8 +84,8 @@ def _compare(
     report: ReportFolder = None,
 ) -> None:
     from slackwater_bench.klink.comparison import compare
-    from slackwater_bench.klink.rivals import arms
     from slackwater_bench.klink.table import table
+    from slackwater_bench.rivals import arms
 
     make_folder(report)
     chosen, journal = arms(asked.policies, trial), Journal(json_file, resume)
@@ -109,6 +110,50 @@ for _workload, _help in {
     "catch-up": "Events that nearly all are groups of their own: what --backlog does to --heap.",
 }.items():
     bench.command(_workload, help=_help)(_comparison(_workload))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedArms:
+    """Which policies are compared on a mixed fleet, and how often."""
+
+    policies: tuple[str, ...] = option(
+        (
+            "spark",
+            "spark-trigger:1",
+            "spark-trigger:2",
+            "spark-trigger:5",
+            "spark-tuned",
+            "klink",
+        ),
+        "Comma-separated, as for ysb; triggers run with our session.",
+    )
+    repeat: int = option(1, "Rounds; arms alternate.", least=1)
+
+
+def mixed(
+    trial: MixedTrial, asked: MixedArms, json_file: Kept = None, resume: Resumed = False
+) -> None:
+    """Run a fleet of all kinds: windows, dashboards, tables, joins, files, a slow sink."""
+    from slackwater_bench.mixed.comparison import compare, table
+    from slackwater_bench.rivals import arms
+
+    if "spark-trigger" in asked.policies:
+        raise UsageError("name the interval of the trigger: spark-trigger:2")
+    chosen, journal = arms(asked.policies, trial), Journal(json_file, resume)
+    result = with_status(lambda show: compare(chosen, asked.repeat, journal, show))
+    _present(result, table(result))
+    runs = result["runs"]
+    refuse_failures(runs, lambda run: f"{run['policy']}, repeat {run['repeat'] + 1}", write_line)
+    for run in runs:
+        for query, wrong in run["mistakes"].items():
+            write_line(f"wrong: {run['policy']}, {query}: {'; '.join(wrong[:3])}")
+    if any(run["mistakes"] for run in runs):
+        raise SlackwaterError("some results are wrong")
+    if any(run["failures"] for run in runs):
+        raise SlackwaterError("some queries failed")
+
+
+bench.command()(with_options(mixed, "policies scale seconds warmup_s repeat", policy=""))
 
 
 def aion(

@@ -19,8 +19,8 @@ from slackwater.operations.middleware.file import MiddlewareFile
 from slackwater.operations.middleware.loop import Middleware
 from slackwater.operations.planning import Planned, Planner, plan
 from slackwater_bench.klink.comparison import compare
-from slackwater_bench.klink.rivals import arms
 from slackwater_bench.klink.trial import PolicyTrial
+from slackwater_bench.rivals import arms
 from slackwater_bench.simulate import experiments
 from tests.golden.comparing import compare_shape
 from tests.golden.scripted import SPECS, ScriptedController, told

@@ -7,16 +7,16 @@ from typing import Any
 from slackwater.report.result import BenchResult
 from slackwater_bench.comparison import Comparison, Show, Step, turns
 from slackwater_bench.journal import Journal
-from slackwater_bench.klink.rivals import Arm
 from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.klink.trigger_sweep import best_interval_s, sweep_outcome, sweep_trials
+from slackwater_bench.rivals import Arm
 from slackwater_bench.trial import Result
 
 RUNS, SWEEP = "runs", "trigger_sweep"
 
 
 def compare(
-    arms: Sequence[Arm],
+    arms: Sequence[Arm[PolicyTrial]],
     counts: Sequence[int],
     repeats: int,
     journal: Journal | None = None,
@@ -48,7 +48,7 @@ def compare(
 
 
 def plan(
-    arms: Sequence[Arm], counts: Sequence[int], repeats: int, interval_s: float | None
+    arms: Sequence[Arm[PolicyTrial]], counts: Sequence[int], repeats: int, interval_s: float | None
 ) -> list[Step]:
     """Return all trials in their order; a whole repeat comes before the next."""
     return [
@@ -59,7 +59,7 @@ def plan(
     ]
 
 
-def sweep_steps(arms: Sequence[Arm], queries: int) -> list[Step]:
+def sweep_steps(arms: Sequence[Arm[PolicyTrial]], queries: int) -> list[Step]:
     """Return the trials that find a trigger interval, where an arm wants one."""
     swept = [arm.trial for arm in arms if arm.swept]
     return [
@@ -72,7 +72,7 @@ def sweep_steps(arms: Sequence[Arm], queries: int) -> list[Step]:
     ]
 
 
-def _step(arm: Arm, queries: int, repeat: int, interval_s: float | None) -> Step:
+def _step(arm: Arm[PolicyTrial], queries: int, repeat: int, interval_s: float | None) -> Step:
     """Return a step with another seed in each repeat, the same for all arms of it."""
     trial = replace(arm.trial, queries=queries, seed=arm.trial.seed + repeat)
     keys = {"policy": arm.name, "repeat": repeat, "queries": queries}

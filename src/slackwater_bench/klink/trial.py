@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from slackwater.traffic import parse_delays, parse_rate
 from slackwater_bench.options import option
-from slackwater_bench.trial import Trial
+from slackwater_bench.rivals import ArmTrial
 from slackwater_bench.workloads.catalog import (
     check_options,
     make_workloads,
@@ -21,11 +21,10 @@ DRAIN_LIMIT_S = 90.0  # how long results of measured windows are waited for afte
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyTrial(Trial):
+class PolicyTrial(ArmTrial):
     """What to run. Everything random in it follows from ``seed``."""
 
     runner: ClassVar[str] = "slackwater_bench.klink.measurement:run"
-    arm_field: ClassVar[str] = "policy"
 
     policy: str
     profile: str = "tuned"

@@ -13,10 +13,10 @@ from slackwater.core import EngineError, UsageError
 from slackwater.report.result import BenchResult
 from slackwater_bench.journal import Journal
 from slackwater_bench.klink.comparison import compare
-from slackwater_bench.klink.rivals import arms
 from slackwater_bench.klink.table import table
 from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.klink.trigger_sweep import INTERVALS_S
+from slackwater_bench.rivals import arms
 
 Runner = Callable[[PolicyTrial], dict[str, Any]]
 

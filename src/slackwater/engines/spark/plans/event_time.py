@@ -12,6 +12,7 @@ from py4j.java_gateway import JavaObject
 from slackwater.engines.spark.plans.tree import Node, interval_s, java_node, read_plan
 
 _PASS_ROWS = {
+    "CollectMetrics",
     "Project",
     "RebalancePartitions",
     "Repartition",

@@ -4,8 +4,8 @@ import pytest
 
 from slackwater.core import UsageError
 from slackwater.policies import Policy
-from slackwater_bench.klink.rivals import RIVALS, arms
 from slackwater_bench.klink.trial import PolicyTrial
+from slackwater_bench.rivals import RIVALS, arms
 
 BASE = PolicyTrial("", queries=3)
 
@@ -38,10 +38,10 @@ def test_a_given_interval_needs_no_sweep() -> None:
 
 
 def test_parameters_reach_a_policy_of_ours_and_of_users() -> None:
-    own = "tests.slackwater_bench.klink.test_rivals:Patient:seconds=2.5:how=loudly"
+    own = "tests.slackwater_bench.test_rivals:Patient:seconds=2.5:how=loudly"
     ours, theirs = arms(["random-order:seed=4", own], BASE)
     assert (ours.trial.policy, ours.trial.parameters) == ("random-order", {"seed": 4})
-    assert theirs.trial.policy == "tests.slackwater_bench.klink.test_rivals:Patient"
+    assert theirs.trial.policy == "tests.slackwater_bench.test_rivals:Patient"
     assert theirs.trial.parameters == {"seconds": 2.5, "how": "loudly"}
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from slackwater import policies
 from slackwater.core.errors import UsageError
-from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.options import split_parameters
+from slackwater_bench.trial import Trial
 
 # Arms that are not a policy with our session: Spark itself, as it comes and as an expert runs it.
 # None of them is held at a gate.
@@ -20,18 +20,34 @@ RIVALS: dict[str, dict[str, Any]] = {
 _TRIGGER = "spark-trigger"
 
 
+class ArmTrial(Trial):
+    """Base of trials that compare policies and Spark itself: the fields by which arms differ."""
+
+    arm_field = "policy"
+    policy: str
+    profile: str
+    trigger_s: float | None  # a processing-time trigger; None: as fast as it goes
+    fair: bool  # Spark's FAIR scheduler, a pool for each query
+    parameters: dict[str, Any]  # for the policy's constructor
+    one_batch: str  # or off: a window takes two batches
+
+
+AnyTrial = TypeVar("AnyTrial", bound=ArmTrial)
+
+
 @dataclass(frozen=True, slots=True)
-class Arm:
+class Arm(Generic[AnyTrial]):
     """One arm: its name as typed, and its trial but for the number of queries and the seed."""
 
     name: str
-    trial: PolicyTrial
+    trial: AnyTrial
     swept: bool = False  # its trigger interval is to be found by a sweep first
 
 
-def arms(names: Sequence[str], base: PolicyTrial) -> list[Arm]:
+def arms(names: Sequence[str], base: AnyTrial) -> list[Arm[AnyTrial]]:
     """Return an arm for each name; what cannot be is refused before anything runs.
 
+    >>> from slackwater_bench.klink.trial import PolicyTrial
     >>> [arm.trial.profile for arm in arms(["spark", "fcfs"], PolicyTrial(""))]
     ['stock', 'tuned']
     >>> arms(["spark-trigger:1.5"], PolicyTrial(""))[0].trial.trigger_s
@@ -46,19 +62,19 @@ def arms(names: Sequence[str], base: PolicyTrial) -> list[Arm]:
     return [_arm(name, base) for name in dict.fromkeys(names)]
 
 
-def _arm(text: str, base: PolicyTrial) -> Arm:
+def _arm(text: str, base: AnyTrial) -> Arm[AnyTrial]:
     if text.startswith(f"{_TRIGGER}:"):
         interval_s = _seconds(text.removeprefix(f"{_TRIGGER}:"), text)
-        return Arm(text, replace(base, policy="spark", trigger_s=interval_s, **RIVALS[_TRIGGER]))
+        return Arm(text, _changed(base, policy="spark", trigger_s=interval_s, **RIVALS[_TRIGGER]))
     if text in RIVALS:
-        trial = replace(base, policy="spark", **RIVALS[text])
+        trial = _changed(base, policy="spark", **RIVALS[text])
         return Arm(text, trial, swept=text == _TRIGGER)
     policy, parameters = split_parameters(text)
     one_batch = parameters.pop("one_batch", base.one_batch)
     if one_batch not in ("auto", "off"):
         raise UsageError(f"{text}: one_batch is auto or off")
     policies.load(policy, **parameters)
-    return Arm(text, replace(base, policy=policy, parameters=parameters, one_batch=one_batch))
+    return Arm(text, _changed(base, policy=policy, parameters=parameters, one_batch=one_batch))
 
 
 def _seconds(text: str, arm: str) -> float:
@@ -69,3 +85,8 @@ def _seconds(text: str, arm: str) -> float:
     if not 0.001 <= seconds < 3600:
         raise UsageError(f"{arm}: the interval must lie between 0.001 and 3600 s")
     return seconds
+
+
+def _changed(trial: AnyTrial, **changes: Any) -> AnyTrial:
+    changed: AnyTrial = replace(trial, **changes)  # type: ignore[type-var]  # a dataclass, always
+    return changed

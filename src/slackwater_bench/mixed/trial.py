@@ -1,0 +1,36 @@
+"""One trial of a mixed fleet under one policy."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from slackwater_bench.options import option
+from slackwater_bench.rivals import ArmTrial
+
+
+@dataclass(frozen=True, slots=True)
+class MixedTrial(ArmTrial):
+    """What to run."""
+
+    runner: ClassVar[str] = "slackwater_bench.mixed.measurement:run"
+
+    policy: str
+    profile: str = "tuned"
+    seconds: float = option(60.0, "Measured time of a trial.", least=1)
+    warmup_s: float = option(30.0, "Seconds before it that do not count.", least=0)
+    scale: float = option(1.0, "Times as many queries of each kind.", least=0.1)
+    idle: int = option(0, "Silent queries beside them.", least=0)
+    sinks: int | None = option(None, "Sinks that sleep 4 s; default: as scale says.", least=0)
+    slots: int | None = option(None, "C; default: 1.5 for each core.")
+    master: str | None = option(None, "Spark master; default local[*].")
+    trigger_s: float | None = None
+    fair: bool = False
+    parameters: dict[str, Any] = field(default_factory=dict)
+    one_batch: str = "auto"
+
+    @property
+    def expected_s(self) -> float:
+        """Guess how long it takes; its queries start one after another."""
+        from slackwater_bench.mixed.kinds import fleet_of
+
+        queries = len(fleet_of(self.scale, self.sinks, self.idle))
+        return self.around_s + queries + self.warmup_s + self.seconds
