@@ -257,20 +257,20 @@ def fleet_of(scale: float, sinks: int | None, idle: int) -> dict[str, Kind]:
 
     >>> found = fleet_of(1, None, 2)
     >>> len(found), [name for name in found if "sink" in name or "silent" in name]
-    (23, ['slow-sink-0', 'silent-0', 'silent-1'])
+    (23, ['slow_sink_0', 'silent_0', 'silent_1'])
     """
     counts = {kind: round(kind.count * scale) for kind in KINDS} | {Silent: idle}
     if sinks is not None:
         counts[SlowSinks] = sinks
     return {
-        f"{_word(kind.name)}-{number}": kind()
+        f"{_word(kind.name)}_{number}": kind()
         for kind, count in counts.items()
         for number in range(count)
     }
 
 
 def _word(name: str) -> str:
-    return "-".join("".join(c if c.isalnum() else " " for c in name).split())
+    return "_".join("".join(c if c.isalnum() else " " for c in name).split())
 
 
 def _uneven(found: Iterable[int], what: str) -> list[str]:
