@@ -262,17 +262,25 @@ class Registry:
             new = change(old)
             if new == old:
                 return old
-            if new.state is not old.state and new.state not in TRANSITIONS[old.state]:
-                illegal = f"{name} cannot go from {old.state.value} to {new.state.value}"
-                if self.strict:
-                    raise IllegalTransition(illegal)
-                log.error("%s", illegal)
+            if not self._allowed(old, new):
                 return None
             new = self._put(old, new)
         self._tell()
         return new
 
+    def _allowed(self, old: QueryRecord, new: QueryRecord) -> bool:
+        """Tell whether the table has this change of state; object if not."""
+        if new.state is old.state or new.state in TRANSITIONS[old.state]:
+            return True
+        illegal = f"{old.name} cannot go from {old.state.value} to {new.state.value}"
+        if self.strict:
+            raise IllegalTransition(illegal)
+        log.error("%s", illegal)
+        return False
+
     def _put(self, old: QueryRecord | None, new: QueryRecord) -> QueryRecord:
+        if old is not None:
+            self._allowed(old, new)  # what Spark has done is noted all the same
         version = next(self._versions)
         new = replace(new, version=version, born=new.born or version)
         self._records[new.name] = new
