@@ -1,13 +1,12 @@
 """Decisions as a table that people can read."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.table import Table
 
+from slackwater.common.listing import names
 from slackwater.core.model import Decision, Figures
-
-MOST_NAMES = 6  # of others that waited; the rest is counted
 
 
 def decision_table(decisions: Iterable[Decision]) -> Table:
@@ -45,19 +44,6 @@ def due(figures: Figures, at_s: float) -> str:
     if low_s is None or high_s is None:  # as far as infinity
         return f"{arrival_s - at_s:+.2f} s"
     return f"{arrival_s - at_s:+.2f} s ({low_s - at_s:+.2f} to {high_s - at_s:+.2f})"
-
-
-def names(queries: Sequence[str]) -> str:
-    """List the first few, and say how many more there are.
-
-    >>> names(["a", "b"])
-    'a, b'
-    >>> names([f"q{n}" for n in range(9)])
-    'q0, q1, q2, q3, q4, q5 and 3 more'
-    """
-    shown = ", ".join(queries[:MOST_NAMES])
-    more = len(queries) - MOST_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _clock(time_s: float | None) -> str:

@@ -49,8 +49,11 @@ def explain(
     Slack is how long the query could still wait; below zero its result is on its way already.
     "watermark due" is when the watermark that completes the window was expected, seen from the
     moment of the decision, with its interval; "cost" covers all batches that the result needs.
+    Below it stands which queries take two batches a window, and why.
     """
     from slackwater.cli.explain import decision_table
+    from slackwater.engines.spark.queries.status import two_batches
+    from slackwater.operations.dashboard.command import look
 
     answers = _ask_all(fleet, AskDecisions(last=last, query=query), Decisions)
     decisions = (decision for answer in answers for decision in answer)
@@ -59,6 +62,9 @@ def explain(
         console.print(decision_table(found))
     else:
         console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
+    known = look(_sockets(fleet)).queries
+    for line in two_batches({q.name: q.why_two_batches for q in known if query in (None, q.name)}):
+        write_line(line)
     write_json(json_file, msgspec.to_builtins(found))
 
 
@@ -66,6 +72,7 @@ def explain(
 def status(fleet: FleetName = None, json_file: JsonFile = None) -> None:
     """Show every query of a running fleet once: its state, slack, last latency and lag.
 
+    "late" are rows that were dropped because they came behind the watermark, so far.
     Of a `slackwater fleet` all workers are shown.
     """
     from slackwater.operations.dashboard.command import look

@@ -98,6 +98,7 @@ class QueryMetrics:
     operators: tuple[OperatorMetrics, ...] = ()  # from the source on
     state_rows: int | None = None
     state_bytes: int | None = None
+    rows_dropped_by_watermark: int | None = None  # by stateful operators, so far: they came late
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,6 +212,7 @@ class Note(Struct, frozen=True):
     restarts: int = 0
     error: str | None = None
     accuracy: Accuracy | None = None
+    why_two_batches: str | None = None  # a window, where one would do
 
 
 class Notes(Message, frozen=True, omit_defaults=True):

@@ -43,6 +43,7 @@ class StateOperator(Struct, frozen=True, rename="camel"):
 
     num_rows_total: Count = 0
     memory_used_bytes: Count = 0
+    num_rows_dropped_by_watermark: Count = 0
 
 
 class QueryProgress(Struct, frozen=True, rename="camel"):

@@ -123,6 +123,7 @@ class MetricsView(Struct, frozen=True):
     watermark_s: float | None = None
     state_rows: int | None = None
     state_bytes: int | None = None
+    rows_dropped_by_watermark: int | None = None
 
 
 class QueryView(Struct, frozen=True):

@@ -25,6 +25,7 @@ class Batch:
     arrived_rows: float | None = None  # in all, as the sources say
     state_rows: int | None = None
     state_bytes: int | None = None
+    rows_dropped_by_watermark: int | None = None
 
 
 class Coming(NamedTuple):
@@ -46,6 +47,7 @@ class BatchObserver:
         self._batches = 0
         self._rows_read = 0
         self._rows_written: int | None = None
+        self._rows_dropped: int | None = None
         self._empty_batches = 0
         self._cost = BatchCost(forget=0.85, cold=COLD)  # a JVM goes on warming up after them
         self._empty = Smoothed()
@@ -64,6 +66,8 @@ class BatchObserver:
         self._learn_cost(batch)
         if batch.rows_written is not None:
             self._rows_written = (self._rows_written or 0) + batch.rows_written
+        if batch.rows_dropped_by_watermark is not None:
+            self._rows_dropped = (self._rows_dropped or 0) + batch.rows_dropped_by_watermark
         if batch.max_event_s is not None:
             self._frontier_lag.update(batch.start_s - batch.max_event_s)
             self._max_event_s = max(batch.max_event_s, self._max_event_s or batch.max_event_s)
@@ -88,6 +92,7 @@ class BatchObserver:
             input_watermarks_s=coming.of_inputs_s,
             state_rows=batch.state_rows,
             state_bytes=batch.state_bytes,
+            rows_dropped_by_watermark=self._rows_dropped,
         )
         return self.metrics
 

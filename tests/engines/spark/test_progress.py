@@ -16,8 +16,8 @@ def progress(second: int, rows: int, *, arrived: int | None = None, read: int = 
             "watermark": f"2026-01-01T00:00:{second - 1:02d}.000Z",
         },
         "stateOperators": [
-            {"numRowsTotal": 7, "memoryUsedBytes": 1000},
-            {"numRowsTotal": 3, "memoryUsedBytes": 500},
+            {"numRowsTotal": 7, "memoryUsedBytes": 1000, "numRowsDroppedByWatermark": 2},
+            {"numRowsTotal": 3, "memoryUsedBytes": 500, "numRowsDroppedByWatermark": 1},
         ],
         "sources": [source],
         "sink": {"numOutputRows": 10},
@@ -61,6 +61,15 @@ def test_triggers_that_ran_no_batch_are_left_out() -> None:
     idle = progress(10, 0)
     del idle["durationMs"]["addBatch"]
     assert QueryObserver().update(idle).batches == 0
+
+
+def test_rows_dropped_behind_the_watermark_add_up() -> None:
+    observer = QueryObserver()
+    observer.update(progress(10, 100))
+    assert observer.update(progress(12, 100)).rows_dropped_by_watermark == 6
+    stateless = progress(14, 100) | {"stateOperators": []}
+    assert observer.update(stateless).rows_dropped_by_watermark == 6
+    assert QueryObserver().update(stateless).rows_dropped_by_watermark is None, "nobody counts"
 
 
 def test_a_batch_without_data_keeps_the_event_time() -> None:

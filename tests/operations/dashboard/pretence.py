@@ -8,7 +8,13 @@ from pathlib import Path
 from slackwater.core import Deadlines, InputStream, QuerySpec, Window
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import Arrive, Command, Grant, Note, Notes, spec_message
-from slackwater.ipc.progress import Durations, EventTime, QueryProgress, SourceOffsets
+from slackwater.ipc.progress import (
+    Durations,
+    EventTime,
+    QueryProgress,
+    SourceOffsets,
+    StateOperator,
+)
 
 BATCH_S = 0.05
 DELAY_S = 0.2  # of the watermark
@@ -73,6 +79,7 @@ class PretendFleet:
             Durations(add_batch=took_ms, trigger_execution=took_ms),
             EventTime(max=iso(start_s), watermark=iso(ran_with_s)),
             sources=(SourceOffsets({"n": 90}, {"n": 97}),),
+            state_operators=(StateOperator(num_rows_dropped_by_watermark=1),),
         )
         self._arrive(name, progress)
 

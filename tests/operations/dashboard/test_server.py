@@ -7,12 +7,17 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
 
+from slackwater.cli.running import running
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import Accuracy, Arrive, Gone, Note, Notes
+from slackwater.ipc.unix_socket import socket_path
+from slackwater.operations.dashboard.command import look
 from slackwater.operations.dashboard.metrics import FleetMetrics
 from slackwater.operations.dashboard.server import Dashboard
 from slackwater.operations.dashboard.watch import Watch
@@ -55,6 +60,39 @@ def test_queries_that_ended_or_did_not_begin_are_shown(
         "failed",
         "no such table",
     )
+
+
+def test_late_rows_and_reasons_for_two_batches_are_shown(
+    fleet: PretendFleet, page: Dashboard, path: Path
+) -> None:
+    fleet.note(**{"query-1": Note(why_two_batches="rows are filtered before the watermark")})
+    eventually(lambda: all(len(q["latencies_s"]) > 2 for q in queries(page).values()))
+    found = queries(page)
+    for query in found.values():
+        assert query["numRowsDroppedByWatermark"] == query["batches"] > 0  # one in every batch
+    assert found["query-1"]["why_two_batches"] == "rows are filtered before the watermark"
+    assert found["query-0"]["why_two_batches"] is None
+    families = {f.name: f for f in text_string_to_metric_families(ask(page, "/metrics").text)}
+    assert len(families["slackwater_numRowsDroppedByWatermark"].samples) == 3
+
+
+@pytest.mark.parametrize("command", ["status", "explain"])
+def test_the_command_line_says_why_a_window_takes_two_batches(
+    command: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(path.parent))
+    monkeypatch.setenv("COLUMNS", "200")
+    controller = ControllerThread(ControllerSettings(str(socket_path("ads")), "klink", slots=2))
+    fleet = PretendFleet(socket_path("ads"))
+    reason = "rows are filtered before the watermark"
+    try:
+        fleet.note(**{f"query-{n}": Note(why_two_batches=reason) for n in (0, 2)})
+        eventually(lambda: len(look([socket_path("ads")]).queries) == 3)
+        shown = CliRunner().invoke(running, [command]).output
+    finally:
+        fleet.close()
+        controller.close()
+    assert f"query-0, query-2: two batches a window, because {reason}" in shown
 
 
 def test_metrics_as_prometheus_reads_them(fleet: PretendFleet, page: Dashboard) -> None:

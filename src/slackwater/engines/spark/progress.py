@@ -87,6 +87,9 @@ def batch_of(progress: Progress) -> Batch:
         arrived_rows=None if arrived is None else arrived.rows,
         state_rows=sum(each.num_rows_total for each in operators) if operators else None,
         state_bytes=sum(each.memory_used_bytes for each in operators) if operators else None,
+        rows_dropped_by_watermark=(
+            sum(each.num_rows_dropped_by_watermark for each in operators) if operators else None
+        ),
     )
 
 

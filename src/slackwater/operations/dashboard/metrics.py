@@ -44,6 +44,11 @@ GAUGES = (
 COUNTERS = (
     ("batches", "batches", "Micro-batches that ran."),
     ("rows", "rows", "Input rows of those."),
+    (
+        "numRowsDroppedByWatermark",
+        "rows_dropped_by_watermark",
+        "Rows that came behind the watermark, as its stateful operators count them.",
+    ),
     ("admissions", "admissions", "Micro-batches that were admitted."),
     ("restarts", "restarts", "Times that it was started again."),
 )

@@ -82,6 +82,8 @@ class QueryStatus(Struct, frozen=True):
     lag_s: float | None
     state_rows: int | None
     state_bytes: int | None
+    rows_dropped_by_watermark: int | None = field(name="numRowsDroppedByWatermark")
+    why_two_batches: str | None
     accuracy: Accuracy | None
     shed_rate: float | None
     latencies_s: tuple[float, ...] = ()
@@ -158,6 +160,8 @@ def _query(fleet: str, name: str, seen: QueryView | None, answer: Watched) -> Qu
         lag_s=None if metrics.max_event_s is None else max(0.0, now_s - metrics.max_event_s),
         state_rows=metrics.state_rows,
         state_bytes=metrics.state_bytes,
+        rows_dropped_by_watermark=metrics.rows_dropped_by_watermark,
+        why_two_batches=note.why_two_batches,
         accuracy=note.accuracy,
         shed_rate=_difference(1.0, delivered),
     )

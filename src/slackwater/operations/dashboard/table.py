@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from slackwater.engines.spark.queries.status import SHOWN
+from slackwater.engines.spark.queries.status import SHOWN, two_batches
 from slackwater.operations.dashboard.status import FleetStatus, QueryStatus
 
 
@@ -12,10 +12,21 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
         title=f"fleet {fleet.name}: {fleet.state}, policy {fleet.policy}, "
         f"{fleet.running} of {fleet.slots} slots",
         title_justify="left",
+        caption="\n".join(two_batches({q.name: q.why_two_batches for q in queries})) or None,
+        caption_justify="left",
     )
     table.add_column("query", overflow="fold")
     table.add_column("state")
-    for name in ("priority", "slack s", "latency s", "target s", "lag rows", "lag s", "rows/s"):
+    for name in (
+        "priority",
+        "slack s",
+        "latency s",
+        "target s",
+        "lag rows",
+        "lag s",
+        "rows/s",
+        "late",
+    ):
         table.add_column(name, justify="right")
     shown = SHOWN if any(query.accuracy for query in queries) else ()
     for name in shown:
@@ -32,6 +43,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
             _text(query.lag_rows, ".0f"),
             _text(query.lag_s, ".1f"),
             _text(query.input_rows_per_second, ".0f"),
+            _text(query.rows_dropped_by_watermark, "d"),
             *(_text(getattr(query.accuracy, name, None), ".0%") for name in shown),
             query.error or "",
         )

@@ -93,7 +93,9 @@ def files(folder: Path, number: int, *ago_s: float) -> None:
     folder.mkdir(exist_ok=True)
     times = [datetime.fromtimestamp(int(time.time()) - ago, UTC) for ago in ago_s]
     text = "\n".join(f'{{"at": "{each.isoformat()}"}}' for each in times)
-    (folder / f"{number}.json").write_text(text)
+    hidden = folder / f".{number}"  # Spark must not see it half written
+    hidden.write_text(text)
+    hidden.rename(folder / f"{number}.json")
 
 
 def read(spark: SparkSession, folder: Path) -> DataFrame:
@@ -151,6 +153,30 @@ def test_a_source_with_a_limit_of_its_own_keeps_two_batches(
     writer = rows.groupBy(F.window("at", "1 second")).count().writeStream.format("noop")
     fleet.start(writer, name="q", frontier=lambda query: time.time())
     assert why(fleet, "q") == "the source's batches may leave rows behind (maxfilespertrigger)"
+
+
+def test_rows_that_come_too_late_are_counted(
+    spark: SparkSession, make_fleet: MakeFleet, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    fleet = make_fleet("klink")
+    rows = read(spark, folder).withWatermark("at", "1 second")
+    fleet.start(
+        rows.groupBy(F.window("at", "1 second")).count().writeStream.format("noop"), name="late"
+    )
+
+    def dropped() -> int | None:
+        return fleet.status().queries[0].rows_dropped_by_watermark
+
+    for number, ago in enumerate((100, 50)):  # the second batch runs with the first's watermark
+        before = fleet.status().queries[0].rows
+        files(folder, number, ago)
+        eventually(lambda before=before: fleet.status().queries[0].rows > before, 60)
+    assert dropped() == 0
+    eventually(lambda: fleet.status().queries[0].state == "held", 60)
+    files(folder, 9, 200)
+    eventually(lambda: dropped() == 1, 60)
+    assert "dropped late" in str(fleet.status())
 
 
 def test_a_frontier_that_fails_leaves_the_watermark_to_spark(

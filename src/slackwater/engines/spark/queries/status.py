@@ -1,9 +1,11 @@
 """What a fleet looks like now: a table for terminals and notebooks, notes for those who watch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from slackwater.common.listing import names
 from slackwater.core.clock import RealClock
 from slackwater.core.model import QueryMetrics
 from slackwater.engines.spark.queries.record import Accuracies, QueryRecord, State
@@ -29,6 +31,7 @@ class QueryStatus:
     lag_s: float | None = None  # how far the newest event that was read is behind now
     batch_s: float | None = None
     state_rows: int | None = None
+    rows_dropped_by_watermark: int | None = None  # so far
     restarts: int = 0
     error: str | None = None  # first line
     accuracy: Accuracies | None = None  # of a query that may be shed
@@ -65,6 +68,7 @@ class FleetStatus:
             "lag s": [_text(q.lag_s, ".2f") for q in queries],
             "batch s": [_text(q.batch_s, ".2f") for q in queries],
             "state rows": [_text(q.state_rows, "d") for q in queries],
+            "dropped late": [_text(q.rows_dropped_by_watermark, "d") for q in queries],
             **{name: [_accuracy(q, name) for q in queries] for name in SHOWN},
             "restarts": [str(q.restarts) if q.restarts else "" for q in queries],
             "error": [q.error or "" for q in queries],
@@ -75,6 +79,10 @@ class FleetStatus:
             for name, cells in found.items()
             if name not in optional or len(set(cells)) > 1 or (name != "gate" and _tells(cells))
         }
+
+    def two_batches(self) -> list[str]:
+        """Say which queries take two batches a window, and why."""
+        return two_batches({query.name: query.why_two_batches for query in self.queries})
 
     @property
     def title(self) -> str:
@@ -87,7 +95,8 @@ class FleetStatus:
         """Return a rich table."""
         from rich.table import Table
 
-        table = Table(title=self.title, title_justify="left")
+        table = Table(title=self.title, title_justify="left", caption_justify="left")
+        table.caption = "\n".join(self.two_batches()) or None
         columns = self.columns()
         for name in columns:
             left = name in ("query", "state", "gate", "error")
@@ -114,7 +123,29 @@ class FleetStatus:
             for row in zip(*columns.values(), strict=True)
         )
         title = escape(self.title)
-        return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        below = "".join(f"<p>{escape(line)}</p>" for line in self.two_batches())
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<p>{title}</p>{table}{below}"
+
+
+def two_batches(reasons: Mapping[str, str | None]) -> list[str]:
+    """Say which queries take two batches a window, a line for each reason.
+
+    Parameters
+    ----------
+    reasons
+        By query; None: it takes one, or has no windows that come out once.
+
+    Examples
+    --------
+    >>> two_batches({"a": "one_batch is off", "b": None, "c": "one_batch is off"})
+    ['a, c: two batches a window, because one_batch is off']
+    """
+    found: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        if reason is not None:
+            found.setdefault(reason, []).append(name)
+    return [f"{names(who)}: two batches a window, because {why}" for why, who in found.items()]
 
 
 # What people read; of a query that is active, its phase at the controller.
@@ -146,6 +177,7 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
         lag_s=max(0.0, RealClock().now() - newest_s) if newest_s is not None else None,
         batch_s=metrics.batch_s,
         state_rows=metrics.state_rows,
+        rows_dropped_by_watermark=metrics.rows_dropped_by_watermark,
         restarts=record.restarts,
         error=record.error,
         accuracy=record.accuracy(),
@@ -164,6 +196,7 @@ def note(record: QueryRecord) -> Note:
         error=record.error,
         accuracy=None if accuracy is None else Accuracy(*accuracy),
         run_id=record.run if record.present else None,
+        why_two_batches=record.why_two_batches,
     )
 
 

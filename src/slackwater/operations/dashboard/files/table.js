@@ -25,12 +25,18 @@ const COLUMNS = [
   { label: "lag s", value: (q) => q.lag_s, text: (q, at) => q.lag_s === null ? "" : figure(q.lag_s + since(at), 1) },
   { label: "rows/s", value: (q) => q.inputRowsPerSecond, text: (q) => whole(q.inputRowsPerSecond) },
   { label: "batch ms", value: (q) => q.batchDuration, text: (q) => whole(q.batchDuration) },
+  { label: "late rows", title: "dropped behind the watermark", value: (q) => q.numRowsDroppedByWatermark, text: (q) => whole(q.numRowsDroppedByWatermark) },
+  { label: "a window", kind: "why", title: "why it takes two batches", value: (q) => q.why_two_batches, text: (q) => q.why_two_batches ? "2 batches: " + q.why_two_batches : "", show: (cell, q) => {
+    if (!cell.firstChild) cell.append(make("span"));
+    say(cell.firstChild, q.why_two_batches ? "2 batches: " + q.why_two_batches : "");
+    cell.title = q.why_two_batches || "";
+  } },
   { label: "accuracy", title: "desired / delivered", value: (q) => q.accuracy && q.accuracy.delivered,
     text: (q) => q.accuracy ? percent(q.accuracy.desired) + " / " + (percent(q.accuracy.delivered) || "?") : "" },
   { label: "shed", value: (q) => q.shed_rate, text: (q) => percent(q.shed_rate) },
   { label: "", always: true, show: (cell, q) => pauseButton(cell, q) },
 ];
-const OPTIONAL = ["worker", "accuracy", "shed"];
+const OPTIONAL = ["worker", "a window", "accuracy", "shed"];
 const order = { column: null, up: true };
 const rows = new Map();
 const near = new IntersectionObserver((entries) => {
