@@ -281,7 +281,8 @@ def test_wrong_options_of_simulate(
 
 @pytest.mark.spark
 def test_plan_reads_the_windows_of_the_queries(tmp_path: Path) -> None:
-    write(tmp_path, query("windows", "first") + "rate = 300\n" + query("windows", "second"))
+    first, second = query("windows", "first"), query("windows", "second")
+    write(tmp_path, first + "rate = 300\n" + second + "one_batch = 'off'\n")
     done = slackwater(
         tmp_path, "plan", "--cores", "2", "--p99", "4", "--rate", "100", "--json", "plan.json"
     )
@@ -290,6 +291,10 @@ def test_plan_reads_the_windows_of_the_queries(tmp_path: Path) -> None:
     answer = json.loads((tmp_path / "plan.json").read_text())
     assert [row["windows"] for row in answer["queries"]] == [30, 30]  # of 2 s, within 60 s
     assert 0.5 < answer["mean_s"] < 4
+    assert "second: two batches a window, because one_batch is off" in done.stdout
+    assert "first" not in done.stdout.partition("two batches")[0].splitlines()[-1]
+    one, two = (row["mean_s"] for row in answer["queries"])
+    assert one < two
 
 
 @pytest.mark.spark
@@ -297,7 +302,8 @@ def test_plan_honours_triggers_and_output_modes_and_says_what_it_does_not(tmp_pa
     slow, quick = "trigger = '6 seconds'\n", "output_mode = 'update'\n"
     write(
         tmp_path,
-        query("windows", "plain")
+        "one_batch = 'off'\n"
+        + query("windows", "plain")
         + (query("windows", "slow") + slow)
         + (query("windows", "quick") + quick)
         + query("writer", "own"),
@@ -308,3 +314,4 @@ def test_plan_honours_triggers_and_output_modes_and_says_what_it_does_not(tmp_pa
     rows = json.loads((tmp_path / "plan.json").read_text())["queries"]
     mean_s = {row["query"]: row["mean_s"] for row in rows}
     assert mean_s["quick"] < mean_s["plain"] < mean_s["slow"] - 3  # a result takes two batches
+    assert "own: two batches" not in done.stdout, "it has no windows"

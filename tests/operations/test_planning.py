@@ -101,6 +101,10 @@ def test_in_update_mode_one_batch_is_enough() -> None:
     assert two(deadlines=windows)[1] < 0.85 * two()[1]
 
 
+def test_a_window_that_takes_one_batch_is_planned_so() -> None:
+    assert two(one_batch=True)[1] < 0.85 * two()[1]
+
+
 def test_what_is_not_planned_is_said_in_a_line_each() -> None:
     rough = {"time": "t", "window": "2 seconds", "aggregates": {"n": "count()"}}
     queries = {"rough": {"query": "a:b", "approximate": rough}, "own": {"query": "a:c"}}

@@ -1,6 +1,7 @@
 """The timeline against slow, obvious versions of itself."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +49,34 @@ TIMES = st.integers(-500_000, 6_000_000).map(lambda t: START_US + t)
 def rows(arrivals: Arrivals) -> list[tuple[int, int, int, int]]:
     columns = (arrivals.partition, arrivals.index, arrivals.event_us, arrivals.arrival_us)
     return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@given(traffics(), TIMES)
+@settings(max_examples=60, deadline=None)
+def test_the_frontier_is_the_newest_event_that_has_arrived(traffic: Traffic, until_us: int):
+    seen = traffic.timeline().arrived(START_US - 1, until_us).event_us
+    assert traffic.timeline().frontier_us(until_us) == (int(seen.max()) if len(seen) else None)
+
+
+@pytest.mark.parametrize("traffic", [{"stop_s": START_S + 60.0}, {"rate": "steps:0=1000,60=0"}])
+def test_silence_costs_the_frontier_nothing(
+    traffic: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    looked: list[int] = []
+    times = Timeline._times
+
+    def counting(self: Timeline, partition: int, low: int, high: int) -> Any:
+        looked.append(high - low)
+        return times(self, partition, low, high)
+
+    monkeypatch.setattr(Timeline, "_times", counting)
+    timeline = Traffic(**{"start_s": START_S, "rate": "1000", "seed": 1} | traffic).timeline()
+    found = []
+    for silent_s in (1, 20):
+        looked.clear()
+        found.append((timeline.frontier_us(START_US + (60 + silent_s) * 10**6), sum(looked)))
+    assert found[0] == found[1]
+    assert found[0][1] < 10_000
 
 
 @given(traffics(), st.lists(TIMES, min_size=2, max_size=6).map(sorted))

@@ -85,14 +85,14 @@ def _planner(
     driver_cores: float | None,
 ) -> "Planner":
     """Start Spark to look at the queries, and say what the model does not know of them."""
+    from slackwater.engines.spark.queries.status import two_batches
     from slackwater.operations import planning as model
     from slackwater.operations.launch import Launch
 
     found = Launch(fleet, folder).outlines()
     for line in model.not_planned(fleet, [n for n, one in found.items() if one.own_writer]):
         console.print(line, highlight=False)
-    queries = [
-        model.planned(fleet, name, one.deadlines, one.own_writer, usual_rate)
-        for name, one in found.items()
-    ]
+    for line in two_batches({name: one.why_two_batches for name, one in found.items()}):
+        console.print(line, highlight=False)
+    queries = [model.planned(fleet, name, one, usual_rate) for name, one in found.items()]
     return model.planner_of_file(fleet, queries, calibration, driver_cores)

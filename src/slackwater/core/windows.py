@@ -63,7 +63,11 @@ class Deadlines:
         return tuple(w for w in self.windows if w.kind != "session" and math.isfinite(w.size_s))
 
     @property
+    def marked(self) -> bool:
+        """Whether some input has a watermark."""
+        return any(stream.watermark_delay_s is not None for stream in self.inputs)
+
+    @property
     def has_deadline(self) -> bool:
         """Whether some window and some watermark together promise a result at a known time."""
-        marked = any(stream.watermark_delay_s is not None for stream in self.inputs)
-        return bool(self.closing) and marked
+        return bool(self.closing) and self.marked

@@ -28,7 +28,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("cores", True, str(len(os.sched_getaffinity(0))))
     yield _attempt("control sockets", lambda: str(runtime_dir()))
     yield Finding("policies", True, ", ".join(policies.names()))
-    yield _attempt("clock gate", _clock_gate)
+    yield from _gates()
 
 
 def _attempt(topic: str, check: Callable[[], str]) -> Finding:
@@ -45,15 +45,27 @@ def _java() -> str:
     return f"{found.text} ({found.executable})"
 
 
-def _clock_gate() -> str:
+def _gates() -> Iterator[Finding]:
+    """Look for the private names of Spark that the clock gate and raised watermarks go by."""
     from slackwater.engines.spark.gates import clock as clock_gate
+    from slackwater.engines.spark.gates.execution import probe_raise
     from slackwater.engines.spark.session.session import session
 
-    spark = session("slackwater-doctor", "local[1]")
     try:
-        obstacle = clock_gate.probe(spark)
+        spark = session("slackwater-doctor", "local[1]")
+    except SlackwaterError as error:
+        yield Finding("clock gate", False, str(error))
+        return
+    try:
+        gate = clock_gate.probe(spark)
+        raising = gate or probe_raise(spark)
     finally:
         spark.stop()
-    if obstacle is not None:
-        raise SlackwaterError(f"{obstacle}; the source gate is used instead")
-    return "available"
+    yield _available("clock gate", gate, "the source gate is used instead")
+    yield _available("one batch a window", raising, "windows take two")
+
+
+def _available(topic: str, obstacle: str | None, instead: str) -> Finding:
+    if obstacle is None:
+        return Finding(topic, True, "available")
+    return Finding(topic, False, f"{obstacle}; {instead}")

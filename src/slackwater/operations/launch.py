@@ -22,6 +22,7 @@ from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.checkpoints.ownership import claim
 from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.gates.watermark import why_two_batches
 from slackwater.engines.spark.plans.discovery import discover
 from slackwater.engines.spark.queries.failures import first_line
 from slackwater.engines.spark.session.session import session
@@ -39,6 +40,13 @@ class Outline:
 
     deadlines: Deadlines
     own_writer: bool = False  # then trigger and output mode are the writer's, and not known
+    why_two_batches: str | None = None  # a window, where one would do
+
+    @property
+    def one_batch(self) -> bool:
+        """Whether the batch that reads past a window's end can emit it as well."""
+        deadlines = self.deadlines
+        return deadlines.marked and deadlines.output_mode == "append" and not self.why_two_batches
 
 
 class Launch:
@@ -105,9 +113,22 @@ class Launch:
         section, built = self.file.queries[name], self.build(spark, name)
         if isinstance(built, Exception):
             raise UsageError(f"{name} cannot be built: {first_line(str(built))}")
-        if not isinstance(built, DataFrame):
-            return Outline(discover(built._df), own_writer=True)
-        return Outline(replace(discover(built), output_mode=section.output_mode))
+        frame = built if isinstance(built, DataFrame) else built._df
+        deadlines, own_writer = discover(frame), frame is not built
+        if not own_writer:
+            deadlines = replace(deadlines, output_mode=section.output_mode)
+        return Outline(deadlines, own_writer, self._why_two_batches(section, deadlines, frame))
+
+    def _why_two_batches(
+        self, section: QuerySection, deadlines: Deadlines, frame: DataFrame
+    ) -> str | None:
+        if not deadlines.marked or deadlines.output_mode != "append":
+            return None
+        if (section.one_batch or self.file.one_batch) == "off":
+            return "one_batch is off"
+        if self.file.gate in ("source", "none"):
+            return "its watermark can be raised only at a clock gate"
+        return why_two_batches(frame)
 
     def open_session(self) -> SparkSession:
         """Start Spark as the file wants it."""

@@ -20,6 +20,7 @@ from slackwater.engines.simulator.prediction import (
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.engines.spark.queries.specs import max_wait_s
 from slackwater.operations.fleet_file import FleetFile
+from slackwater.operations.launch import Outline
 from slackwater.traffic import Traffic
 
 WARMUP_S, SECONDS = 15.0, 60.0  # simulated at least
@@ -50,6 +51,7 @@ class Planned:
     trigger_s: float | None = None
     priority: float = 1.0
     max_wait_s: float = 10.0
+    one_batch: bool = False  # its watermark is raised, so that a window takes one batch
 
     def simulated(self, name: str, number: int, costs: BatchCosts) -> SimulatedQuery:
         windows = self.deadlines.closing
@@ -75,6 +77,7 @@ class Planned:
             priority=self.priority,
             max_wait_s=self.max_wait_s,
             output_mode=self.deadlines.output_mode,
+            one_batch=self.one_batch,
         )
 
 
@@ -93,26 +96,23 @@ def trigger_s(name: str, text: str | None) -> float | None:
     return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
 
 
-def planned(
-    fleet: FleetFile, name: str, deadlines: Deadlines, own_writer: bool, usual_rate: float
-) -> Planned:
+def planned(fleet: FleetFile, name: str, outline: Outline, usual_rate: float) -> Planned:
     """Describe a query by its section and its plan.
 
     Parameters
     ----------
-    own_writer
-        Whether its function returns a writer: then the section's trigger does not count.
     usual_rate
         Events/s where the section names no rate.
     """
     section = fleet.queries[name]
     return Planned(
         name,
-        deadlines,
+        outline.deadlines,
         section.rate or usual_rate,
-        None if own_writer else trigger_s(name, section.trigger),
+        None if outline.own_writer else trigger_s(name, section.trigger),
         section.priority,
-        max_wait_s(section.max_wait or fleet.max_wait, deadlines),
+        max_wait_s(section.max_wait or fleet.max_wait, outline.deadlines),
+        outline.one_batch,
     )
 
 

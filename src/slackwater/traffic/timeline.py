@@ -135,6 +135,12 @@ class Timeline:
         >>> timeline.frontier_us(400_000), timeline.frontier_us(100_000)
         (200000, None)
         """
+        happened = self.happened(until_us)
+        if not happened:
+            return None
+        # Silence need not be looked through: by then the last event has arrived.
+        last_us = int(self.event_us(np.array([happened - 1]))[0])
+        until_us = min(until_us, last_us + self.delays.max_us)
         look_us = _FIRST_LOOK_US
         while True:
             seen = self.arrived(until_us - look_us, until_us).event_us

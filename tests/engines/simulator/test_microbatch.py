@@ -141,6 +141,14 @@ def test_one_batch_a_window_takes_half_the_batches_and_gives_the_same_windows() 
     assert ran[True][1] < ran[False][1]
 
 
+def test_nobody_raises_a_watermark_where_nobody_is_held() -> None:
+    ran = []
+    for one_batch in (False, True):
+        engine, _ = simulate("spark", [query(i, one_batch=one_batch) for i in range(3)], 20)
+        ran.append((engine.durations(), engine.results))
+    assert ran[0] == ran[1]
+
+
 def test_a_batch_that_needs_a_later_watermark_does_not_begin() -> None:
     each = query(2, one_batch=True)
     execution = Execution(each)

@@ -1,8 +1,9 @@
 """A recorded fleet is replayed: by its own policy nearly as it was, by others as they are."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +22,18 @@ COSTS = BatchCosts(fixed_s=0.15, empty_s=0.09, per_row_s=2e-5)
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight queries under FCFS, as `slackwater record` would have kept them."""
-    fleet = [query(number, costs=COSTS) for number in range(8)]
-    engine, _ = simulate("fcfs", fleet, SECONDS, slots=3)
+    """Eight queries under FCFS."""
+    return record(tmp_path_factory.mktemp("recorded"), "fcfs", 8)
+
+
+def record(folder: Path, policy: str, queries: int, **options: Any) -> Path:
+    """Write down some simulated queries as `slackwater record` would have."""
+    fleet = [query(number, costs=COSTS, **options) for number in range(queries)]
+    engine, _ = simulate(policy, fleet, SECONDS, slots=3)
     status = {
         "kind": "status",
         "app_name": "ads",
-        "policy": "fcfs",
+        "policy": policy,
         "slots": 3,
         "cores": 1,
         "queries": [asdict(QueryState(each.spec)) for each in fleet],
@@ -40,7 +46,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for result in engine.results:
         found = {"query": result.query, "end_s": result.end_s, "latency_s": result.latency_s}
         lines.append({"kind": "result", **found})
-    path = tmp_path_factory.mktemp("recorded") / "ads.jsonl"
+    path = folder / "ads.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
@@ -61,6 +67,17 @@ def test_what_klink_would_have_done(recorded: Path, tmp_path: Path) -> None:
     page = write_report(result, tmp_path).read_text()
     assert "recording of ads" in page
     assert "klink, replayed" in page
+
+
+def test_a_window_that_took_one_batch_is_replayed_so(tmp_path: Path) -> None:
+    recorded = recording.load(record(tmp_path, "klink", 4, one_batch=True))
+    assert all(query.spec.one_batch for query in recorded.queries.values())
+    as_recorded, again = recording.replay(recorded, [], lambda line: None)["runs"]
+    assert again["batches"] == pytest.approx(as_recorded["batches"], rel=0.2)
+    for each in recorded.queries.values():
+        each.spec = replace(each.spec, one_batch=False)
+    two = recording.replay(recorded, [], lambda line: None)["runs"][1]
+    assert two["batches"] > 1.5 * again["batches"]
 
 
 def test_costs_are_read_from_batches() -> None:

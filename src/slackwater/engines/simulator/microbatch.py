@@ -57,6 +57,8 @@ class MicroBatchEngine:
         self.results: list[Result] = []
         self.log: list[tuple[float, str, str]] = []  # when, who, what
         self._longest_wait_s = 0.0
+        if not gated:  # then nobody raises a watermark either
+            queries = [replace(query, one_batch=False) for query in queries]
         self._executions = {query.name: Execution(query) for query in queries}
         self._states = {query.name: QueryState(query.spec) for query in queries}
         self._fruitless: set[str] = set()  # those whose look found nothing

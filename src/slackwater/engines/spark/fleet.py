@@ -17,6 +17,7 @@ from slackwater.engines.spark.control.client import FleetControl
 from slackwater.engines.spark.control.service import ControllerSettings
 from slackwater.engines.spark.gates import source as source_gate
 from slackwater.engines.spark.gates.choice import GateKind, choose_gate
+from slackwater.engines.spark.gates.execution import probe_raise
 from slackwater.engines.spark.plans.discovery import discover, discover_query
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.failures import first_line
@@ -119,7 +120,10 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         if holds:
             self._control.await_held(self._agent.link)
         held = self.gate_kind if self._gated else "none"
-        self._launcher = Launcher(self._registry, self._agent, self._control, held, starts_at_once)
+        unraisable = probe_raise(spark) if held == "clock" else None
+        self._launcher = Launcher(
+            self._registry, self._agent, self._control, held, starts_at_once, unraisable
+        )
         self._restarter = Restarter(self._registry, self._launcher)
         self._quality = FleetQuality(spark, quality, self._registry, self._launcher)
         self.on_progress(self._quality.take)

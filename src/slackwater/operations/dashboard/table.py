@@ -1,6 +1,7 @@
 """The status of running fleets as a table for terminals."""
 
 from rich.table import Table
+from rich.text import Text
 
 from slackwater.engines.spark.queries.status import SHOWN, two_batches
 from slackwater.operations.dashboard.status import FleetStatus, QueryStatus
@@ -12,7 +13,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
         title=f"fleet {fleet.name}: {fleet.state}, policy {fleet.policy}, "
         f"{fleet.running} of {fleet.slots} slots",
         title_justify="left",
-        caption="\n".join(two_batches({q.name: q.why_two_batches for q in queries})) or None,
+        caption=Text("\n".join(two_batches({q.name: q.why_two_batches for q in queries}))) or None,
         caption_justify="left",
     )
     table.add_column("query", overflow="fold")
@@ -34,7 +35,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
     table.add_column("error", overflow="fold")
     for query in queries:
         table.add_row(
-            query.name,
+            Text(query.name),
             query.state,
             _text(query.priority, "g"),
             _text(query.slack_s, "+.2f"),
@@ -45,7 +46,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
             _text(query.input_rows_per_second, ".0f"),
             _text(query.rows_dropped_by_watermark, "d"),
             *(_text(getattr(query.accuracy, name, None), ".0%") for name in shown),
-            query.error or "",
+            Text(query.error or ""),  # it may look like markup
         )
     return table
 

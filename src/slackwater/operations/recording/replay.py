@@ -84,6 +84,7 @@ def _simulated(
         priority=spec.priority,
         max_wait_s=spec.max_wait_s,
         output_mode=spec.deadlines.output_mode,
+        one_batch=spec.one_batch,
     )
 
 

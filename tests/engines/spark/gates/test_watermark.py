@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.gates import execution
+from slackwater.engines.spark.gates.watermark import why_two_batches
 from slackwater.spark import Fleet
 from tests.waiting import eventually
 
@@ -66,6 +68,7 @@ def test_a_window_takes_one_batch_where_the_frontier_is_that_of_the_watermark(
     fleet = make_fleet("klink")
     fleet.start(build(spark).writeStream.format("noop"), name="q")
     assert why(fleet, "q") == reason
+    assert why_two_batches(build(spark)) == reason, "the planner would not know"
 
 
 def test_one_batch_closes_a_window(spark: SparkSession, make_fleet: MakeFleet) -> None:
@@ -78,6 +81,23 @@ def test_one_batch_closes_a_window(spark: SparkSession, make_fleet: MakeFleet) -
     assert all(row["count"] == 20 for row in spark.table("one").collect()[1:])
     ran = [p for p in query.recentProgress if p.numInputRows or p.sink.numOutputRows > 0]
     assert all(p.numInputRows for p in ran), "a batch without data had to emit"
+
+
+def test_a_spark_without_what_it_takes_keeps_two_batches(
+    spark: SparkSession,
+    make_fleet: MakeFleet,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert execution.probe_raise(spark) is None
+    monkeypatch.setattr(execution, "_PROPAGATES", "moved")
+    fleet = make_fleet("klink")
+    missing = f"Spark {spark.version} has no MicroBatchExecution.moved, which raises watermarks"
+    assert f"windows take two batches: {missing}" in caplog.text
+    rows = ticks(spark).withWatermark("timestamp", "0 seconds")
+    fleet.start(counted(rows).writeStream.format("memory"), name="lacking")
+    assert why(fleet, "lacking") == missing
+    eventually(lambda: spark.table("lacking").count() >= 2, 60)
 
 
 def test_off_leaves_it_to_spark(spark: SparkSession, make_fleet: MakeFleet) -> None:

@@ -20,8 +20,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.sources import feed as feed_module
+from slackwater.engines.spark.sources import frontier as frontier_module
 from slackwater.engines.spark.sources.feed import FeedReader, FeedSource, feed
 from slackwater.engines.spark.sources.feed_options import FeedOptions
+from slackwater.engines.spark.sources.frontier import FeedFrontier, NoFrontier
 from slackwater.traffic import Traffic
 from tests.engines.spark.reading import read
 
@@ -105,6 +107,27 @@ def test_partitions_without_rows_get_no_task(clock: SimpleNamespace):
     assert len(read(reader, start, end)) == 3
     assert len(reader.partitions(end, end)) == 1
     assert read(reader, end, end) == []
+
+
+def test_a_batch_reads_what_the_frontier_has_told_even_if_the_clock_goes_back(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Else rows within their delay would be behind a watermark that nothing read has made."""
+    monkeypatch.setattr(frontier_module, "now_us", lambda: clock.us)
+    options = replace(OPTIONS, directives=str(tmp_path / "told.json"))
+    newest_us = FeedFrontier(options).newest_us()
+    clock.us -= 2_000_000
+    reader = FeedReader(options, SCHEMA)
+    start = reader.initialOffset()
+    rows = read(reader, start, reader.latestOffset(start, ReadAllAvailable()))
+    assert newest_us == max(round(row["event_time"].timestamp() * 1e6) for row in rows)
+    FeedFrontier(options).newest_us()  # an earlier time takes nothing back
+    assert read(reader, start, reader.latestOffset(start, ReadAllAvailable())) == rows
+
+
+def test_a_feed_that_cannot_be_told_how_far_to_read_has_no_frontier():
+    with pytest.raises(NoFrontier, match="no file"):
+        FeedFrontier(OPTIONS)
 
 
 def test_available_now_does_not_follow_the_clock(clock: SimpleNamespace):

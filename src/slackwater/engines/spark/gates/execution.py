@@ -10,6 +10,7 @@ import logging
 import re
 from typing import Any, NamedTuple
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from slackwater.core.errors import SlackwaterError
@@ -19,8 +20,10 @@ from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 log = logging.getLogger("slackwater.fleet")
 
 _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+_EXECUTION = f"{_RUNTIME}.MicroBatchExecution"
 _TRACKER = f"{_RUNTIME}.WatermarkTracker"
-_PARTS = "operatorToWatermarkMap"
+_PROPAGATOR = f"{_RUNTIME}.WatermarkPropagator"
+_PARTS, _POLICY, _PROPAGATES = "operatorToWatermarkMap", "policy", "watermarkPropagator"
 _TEMPORARY = "deleteCheckpointOnStop"
 _ALL_BATCHES = 2**62
 _EVICTS_AHEAD = "spark.sql.streaming.statefulOperator.allowMultiple"
@@ -93,8 +96,7 @@ class ExecutionView:
             return
         self._refuse_one_watermark()
         if self._propagator is None:
-            owner = self._handles.type(f"{_RUNTIME}.MicroBatchExecution")
-            field = owner.getDeclaredField("watermarkPropagator")
+            field = self._handles.type(_EXECUTION).getDeclaredField(_PROPAGATES)
             field.setAccessible(True)
             self._propagator = field.get(self._execution)
         self._propagator.purge(_ALL_BATCHES)
@@ -104,7 +106,7 @@ class ExecutionView:
     def takes_largest(self) -> bool:
         """Tell whether Spark takes the largest of several watermarks, as the checkpoint has it."""
         if self._largest is None:
-            policy = self._handles.type(_TRACKER).getDeclaredField("policy")
+            policy = self._handles.type(_TRACKER).getDeclaredField(_POLICY)
             policy.setAccessible(True)
             chosen = policy.get(self._execution.watermarkTracker())
             self._largest = str(chosen.toString()) == "MaxWatermark"
@@ -122,6 +124,29 @@ class ExecutionView:
         if str(conf.get(_EVICTS_AHEAD, "true")) != "true":
             raise NotRaisable(f"{_EVICTS_AHEAD} is off: rows within their delay would be lost")
         self._checked = True
+
+
+def probe_raise(spark: SparkSession) -> str | None:
+    """Return why this session's watermarks cannot be raised; ``None`` when they can."""
+    handles = Handles(spark)
+    fields = ((_EXECUTION, _PROPAGATES), (_TRACKER, _PARTS), (_TRACKER, _POLICY))
+    methods: tuple[tuple[str, str, JavaObject, tuple[JavaObject, ...]], ...] = (
+        (_EXECUTION, "watermarkTracker", _TRACKER, ()),
+        (_TRACKER, "currentWatermark", handles.long, ()),
+        (_TRACKER, "setWatermark", handles.void, (handles.long,)),
+        (_PROPAGATOR, "purge", handles.void, (handles.long,)),
+    )
+    owner = name = ""
+    try:
+        for owner, name in fields:
+            handles.type(owner).getDeclaredField(name)
+        for owner, name, returns, takes in methods:
+            kind = handles.type(returns) if isinstance(returns, str) else returns
+            handles.virtual(owner, name, kind, *takes)
+    except Exception:
+        where = owner.rsplit(".", 1)[-1]
+        return f"Spark {spark.version} has no {where}.{name}, which raises watermarks"
+    return None
 
 
 class Checkpoint(NamedTuple):

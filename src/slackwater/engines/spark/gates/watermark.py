@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame
 
 from slackwater.engines.spark.gates.execution import NotRaisable
 from slackwater.engines.spark.plans.event_time import TracedWatermark, trace_watermarks
@@ -182,7 +183,25 @@ def watermark_raise(
     NotRaisable
         With the reason, where Spark alone must move the watermark.
     """
-    plan = execution.analyzedPlan()
+    return _raise_of(execution.analyzedPlan(), execution, idle_after_ms, told, query, ahead)
+
+
+def why_two_batches(frame: DataFrame) -> str | None:
+    """Return why a window of a query that is not started would take two batches; None: one."""
+    try:
+        return _raise_of(frame._jdf.queryExecution().analyzed())[1]
+    except NotRaisable as error:
+        return str(error)
+
+
+def _raise_of(
+    plan: JavaObject,
+    execution: JavaObject = None,
+    idle_after_ms: int | None = None,
+    told: ToldFrontier | None = None,
+    query: str = "",
+    ahead: bool = True,
+) -> tuple[WatermarkRaise, str | None]:
     if any(node.name in _OWN_STATE for node in read_plan(plan).walk()):
         raise NotRaisable("the query keeps state and timers of its own")
     traced = trace_watermarks(plan)

@@ -43,10 +43,18 @@ class Launcher:
         The gate that is put on: ``clock``, or any other for none. A source gate is in the query.
     at_once
         How many may be on their way to their first trigger.
+    unraisable
+        Why no watermark can be raised here; None: they can.
     """
 
     def __init__(
-        self, registry: Registry, agent: Agent, control: FleetControl, gate: str, at_once: int
+        self,
+        registry: Registry,
+        agent: Agent,
+        control: FleetControl,
+        gate: str,
+        at_once: int,
+        unraisable: str | None = None,
     ) -> None:
         self.starts = threading.RLock()  # one start at a time
         self.closed = False  # nothing is started any more
@@ -55,6 +63,9 @@ class Launcher:
         self._control = control
         self._gate = "clock" if gate == "clock" else "none"
         self._at_once = at_once
+        self._unraisable = unraisable
+        if unraisable is not None:
+            log.warning("windows take two batches: %s", unraisable)
 
     # -- starting -------------------------------------------------------------------------------
 
@@ -147,9 +158,12 @@ class Launcher:
         if not (appends or idle_s):
             return
         raises: WatermarkRaise | None = None
-        why_two: str | None = "its watermark can be raised only at a clock gate"
+        at_clock = record.gate == "clock"
+        why_two = (
+            self._unraisable if at_clock else "its watermark can be raised only at a clock gate"
+        )
         try:
-            if record.gate == "clock":
+            if at_clock and self._unraisable is None:
                 raises, why_two = watermark_raise(
                     execution_of(query._jsq),
                     None if idle_s is None else round(1000 * idle_s),
@@ -168,7 +182,7 @@ class Launcher:
             name,
             run=query.runId,
             one_batch=appends and why_two is None,
-            why_two_batches=why_two if appends else None,
+            why_two_batches=why_two if appends and record.spec.deadlines.marked else None,
         )
 
     def _go_on_from_checkpoint(self, record: QueryRecord) -> None:

@@ -94,15 +94,16 @@ class FleetStatus:
     def table(self) -> Any:
         """Return a rich table."""
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(title=self.title, title_justify="left", caption_justify="left")
-        table.caption = "\n".join(self.two_batches()) or None
+        table = Table(title=Text(self.title), title_justify="left", caption_justify="left")
+        table.caption = Text("\n".join(self.two_batches())) or None
         columns = self.columns()
         for name in columns:
             left = name in ("query", "state", "gate", "error")
             table.add_column(name, justify="left" if left else "right", overflow="fold")
         for row in zip(*columns.values(), strict=True):
-            table.add_row(*row)
+            table.add_row(*map(Text, row))  # an error may look like markup
         return table
 
     def __str__(self) -> str:

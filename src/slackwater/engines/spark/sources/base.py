@@ -108,6 +108,7 @@ class SourceOptions:
             rows=told.rows if self.knob is None else read_directives(self.knob).at(now_s).rows,
             shedding=told.shedding if self.sheddable else NO_SHEDDING,
             sampling=told.sampling if self.sampled else None,
+            reach_us=told.reach_us,
         )
 
 

@@ -53,6 +53,7 @@ class InForce(NamedTuple):
     rows: int | None  # at most; None: no limit
     shedding: ShedPlan
     sampling: Plan | None
+    reach_us: int = 0  # it reads what has arrived by then, even if the clock has gone back since
 
 
 class Directives(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,6 +69,7 @@ class Directives(msgspec.Struct, frozen=True, omit_defaults=True):
     until: float | None = None  # a limit of 0 holds only until then: it must not hold for ever
     shed: Shed | None = None
     sample: Plan | None = None
+    reach_us: int = 0  # microseconds: a watermark was raised to what has arrived by then
     shared: bool = False  # two queries read the source: nobody may limit its rows
 
     def at(self, now_s: float) -> InForce:
@@ -78,6 +80,7 @@ class Directives(msgspec.Struct, frozen=True, omit_defaults=True):
             rows=None if self.shared or over else self.rows,
             shedding=NO_SHEDDING if shed is None else shed.plan,
             sampling=None if self.sample is None else self.sample.at(now_s),
+            reach_us=self.reach_us,
         )
 
 
@@ -112,11 +115,13 @@ class DirectivesFile:
     def update(self, **parts: Any) -> None:
         """Set some parts and leave the others; they hold from the next micro-batch on."""
         with self._locked():
-            told = msgspec.structs.replace(self.read(), **parts)
-            if told == NOTHING:
-                self.path.unlink(missing_ok=True)
-            else:
-                replace_text(self.path, _text(told))
+            self._write(msgspec.structs.replace(self.read(), **parts))
+
+    def reach(self, until_us: int) -> None:
+        """Have the next micro-batch read what has arrived by then; it is never taken back."""
+        with self._locked():
+            told = self.read()
+            self._write(msgspec.structs.replace(told, reach_us=max(told.reach_us, until_us)))
 
     def shed(self, plan: ShedPlan, lasts_s: float = SHED_LASTS_S) -> None:
         """Say how much is to be kept; to be said again and again."""
@@ -134,6 +139,12 @@ class DirectivesFile:
         """Take the plan away, and what the source replied to it."""
         self.update(shed=None)
         self.reply_path.unlink(missing_ok=True)
+
+    def _write(self, told: Directives) -> None:
+        if told == NOTHING:
+            self.path.unlink(missing_ok=True)
+        else:
+            replace_text(self.path, _text(told))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

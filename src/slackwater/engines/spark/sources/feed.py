@@ -179,7 +179,7 @@ class FeedReader(SourceReader):
 
     def _plan_batch(self, start: Offset, rows: int | None, told: InForce) -> Offset | None:
         self._check(start)
-        until_us = self._horizon_us()
+        until_us = max(self._horizon_us(), told.reach_us)
         if told.shedding.rows is not None:
             rows = least(rows, told.shedding.most(self._timeline.count(until_us) - start["n"]))
         if rows is not None and until_us > start["t"]:

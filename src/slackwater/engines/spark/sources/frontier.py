@@ -5,15 +5,17 @@ told a little late, never early: the batch that begins after the answer must fin
 speaks of.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from py4j.java_gateway import JavaObject
 
-from slackwater.core.clock import RealClock
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.sources.directives import DirectivesFile
 from slackwater.engines.spark.sources.feed import FeedSource
 from slackwater.engines.spark.sources.feed_options import FeedOptions
+from slackwater.engines.spark.sources.process import now_us
 
 _LIMITS = {
     "knob",
@@ -46,52 +48,53 @@ class NoFrontier(UsageError):
 
 
 class FeedFrontier:
-    """The frontier of a feed, which follows from its options and the time."""
+    """The frontier of a feed, which follows from its options and the time.
+
+    The feed goes by the clock as well, and in another process: it is told what was answered, so
+    that its next batch reads so far even if the clock goes back in between.
+    """
 
     def __init__(self, options: FeedOptions) -> None:
+        if options.directives is None:
+            raise NoFrontier("the feed has no file by which it could be told how far to read")
+        self._file = DirectivesFile(Path(options.directives))
         self._timeline = options.traffic.timeline()
-        self._clock = RealClock()
 
     def newest_us(self) -> int | None:
         """Return the largest event time among the rows that have arrived by now."""
-        return self._timeline.frontier_us(int(self._clock.now() * 1e6))
+        until_us = now_us()
+        self._file.reach(until_us)
+        return self._timeline.frontier_us(until_us)
 
 
 class RateFrontier:
     """The frontier of Spark's rate source: rows come once a second, counted from its creation.
 
-    Of several in one query all count as the one that was made first, a second late.
+    The source itself is asked: what it has answered once it hands out, whatever the clock does.
+    Of several in one query all count as the one that is least far.
     """
 
     def __init__(self, execution: JavaObject, rows_per_second: int) -> None:
         self._execution = execution
         self._step_ms = -(-1000 // rows_per_second)
-        self._created_ms: int | None = None
-        self._spread_s = 0  # one second less where several were made at different times
-        self._clock = RealClock()
+        self._sources: list[tuple[JavaObject, int]] = []  # with the time of their creation, ms
 
     def newest_us(self) -> int | None:
         """Return the time of the last row of the last whole second."""
-        if self._created_ms is None:
-            self._created_ms = self._find_created()
-        if self._created_ms is None:
+        if not self._sources:
+            self._sources = list(self._find_sources())
+        seconds = [int(source.latestOffset().offset()) for source, _ in self._sources]
+        if min(seconds, default=0) < 1:
             return None
-        seconds = int(1000 * self._clock.now() - self._created_ms) // 1000 - self._spread_s
-        if seconds < 1:
-            return None
-        return 1000 * (self._created_ms + 1000 * seconds - self._step_ms)
+        ends_ms = [c + 1000 * s for (_, c), s in zip(self._sources, seconds, strict=True)]
+        return 1000 * (min(ends_ms) - self._step_ms)
 
-    def _find_created(self) -> int | None:
-        found = []
+    def _find_sources(self) -> Iterator[tuple[JavaObject, int]]:
         sources = self._execution.uniqueSources().keysIterator()
         while sources.hasNext():
             source = sources.next()
             if source.getClass().getSimpleName() == "RateStreamMicroBatchStream":
-                created = source.getClass().getDeclaredField("creationTimeMs")
-                created.setAccessible(True)
-                found.append(int(created.get(source)))
-        self._spread_s = len(set(found)) > 1
-        return min(found, default=None)
+                yield source, int(source.creationTimeMs())
 
 
 class InputToldByUser:
@@ -131,7 +134,8 @@ def source_frontier(
         With the reason, where the source does not tell it.
     """
     if name not in (FeedSource.FORMAT, "rate"):  # others may not even have options to read
-        raise NoFrontier(f"the source {name or 'of the query'} does not tell how far it has come")
+        kind = name.partition("[")[0] or "of the query"  # files have their folder behind it
+        raise NoFrontier(f"the source {kind} does not tell how far it has come")
     options = _options(relation)
     if name == FeedSource.FORMAT:
         return _feed(column, options)

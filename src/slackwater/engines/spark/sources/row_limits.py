@@ -72,6 +72,8 @@ class RowLimits:
             for file in self._files.pop(query, ()):
                 if goes_on:
                     file.update(shared=True)
+                elif not file.read().shared:  # nobody reads it any more
+                    file.update(reach_us=0)
             self._set.pop(query, None)
 
     def clear(self) -> None:
