@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from rich.table import Table
@@ -20,7 +20,6 @@ from slackwater.engines.simulator.prediction import (
 from slackwater.engines.simulator.query import BatchCosts, SimulatedQuery
 from slackwater.engines.spark.queries.specs import max_wait_s
 from slackwater.operations.fleet_file import FleetFile
-from slackwater.operations.launch import Outline
 from slackwater.traffic import Traffic
 
 WARMUP_S, SECONDS = 15.0, 60.0  # simulated at least
@@ -94,6 +93,22 @@ def trigger_s(name: str, text: str | None) -> float | None:
     if not parts or _PART.sub("", rest).strip():
         raise UsageError(f"{name}: trigger '{text}' is no duration; write '2 seconds', say")
     return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+
+
+class Outline(Protocol):
+    """What is known of a query without starting it."""
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Its windows and inputs."""
+
+    @property
+    def own_writer(self) -> bool:
+        """Whether its function returns a writer: then the section's trigger does not count."""
+
+    @property
+    def one_batch(self) -> bool:
+        """Whether the batch that reads past a window's end can emit it as well."""
 
 
 def planned(fleet: FleetFile, name: str, outline: Outline, usual_rate: float) -> Planned:
