@@ -8,13 +8,18 @@ import pytest
 from slackwater import policies, testing
 from slackwater.core import (
     Admission,
+    Controller,
+    EngineError,
     QueryState,
     Schedule,
     SlackwaterError,
     Snapshot,
     UsageError,
+    VirtualClock,
 )
+from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.policies import Policy
+from slackwater.testing import policies as checks
 
 NAMES = policies.names()
 
@@ -84,15 +89,89 @@ class Nameless(Policy):
         return {}
 
 
+class Inventive(Policy):
+    """Admits a query that is not there."""
+
+    name = "inventive"
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return [Admission("q99", "made up")]
+
+
+class Doubling(Policy):
+    """Admits a query twice."""
+
+    name = "doubling"
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return [Admission(waiting[0].name, "first"), Admission(waiting[0].name, "again")]
+
+
+class Silent(Policy):
+    """Gives no reason."""
+
+    name = "silent"
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return [Admission(waiting[0].name, "")]
+
+
+class Forgetful(Policy):
+    """Forgot to return what it ranked."""
+
+    name = "forgetful"
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        sorted(waiting, key=lambda query: query.name)  # type: ignore[return]
+
+
+class Naming(Policy):
+    """Gives names where admissions are wanted."""
+
+    name = "naming"
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return [query.name for query in waiting]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (Inventive, "'q99' is admitted, but no query of that name waits"),
+        (Doubling, "'q0' is admitted twice in one decision"),
+        (Silent, "'q0' is admitted without a reason, which explain shows"),
+        (Forgetful, "forgetful: _rank returned None; yield an Admission for each query"),
+        (Naming, "naming: _rank gave 'q0', which is no Admission"),
+    ],
+)
+def test_the_checks_name_the_mistake(policy: type[Policy], message: str) -> None:
+    with pytest.raises((AssertionError, SlackwaterError), match=message):
+        testing.check_policy(policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (Inventive, "the policy admits 'q99', which is no query of this fleet"),
+        (Doubling, "the policy admits 'q0', which is running; only those that wait can be"),
+    ],
+)
+def test_the_simulator_names_the_mistake(policy: type[Policy], message: str) -> None:
+    clock = VirtualClock(testing.START_S)
+    engine = MicroBatchEngine(clock, [testing.simulated_query(0)], slots=2)
+    with pytest.raises(EngineError, match=message):
+        Controller(engine, policy(), engine, clock).run(lambda: clock.now() > testing.START_S + 9)
+
+
 @pytest.mark.parametrize(
     ("policy", "check"),
     [
-        (Greedy, testing.serves_everyone_within_the_slots),
-        (Starving, testing.serves_everyone_within_the_slots),
-        (Starving, testing.never_starves_a_query),
-        (Moody, testing.decides_the_same_with_the_same_seed),
-        (Nameless, testing.has_a_name),
-        (Nameless, testing.weighs_every_operator),
+        (Greedy, checks.serves_everyone_within_the_slots),
+        (Starving, checks.serves_everyone_within_the_slots),
+        (Starving, checks.never_starves_a_query),
+        (Moody, checks.decides_the_same_with_the_same_seed),
+        (Nameless, checks.has_a_name),
+        (Nameless, checks.weighs_every_operator),
     ],
 )
 def test_the_checks_see_what_is_broken(

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from slackwater import sampling, testing
 from slackwater.sampling import Grid, Plan, Promise
-from slackwater.testing import monitor_of as monitor
+from slackwater.testing import samplers as checks
+from slackwater.testing.samplers import monitor_of as monitor
 
-GRIDS = [testing.GRID, Grid(2_000_000, 1_000_000), Grid(5_000_000, 3_000_000, 7)]
+GRIDS = [checks.GRID, Grid(2_000_000, 1_000_000), Grid(5_000_000, 3_000_000, 7)]
 
 
 @pytest.mark.parametrize("name", sampling.names())
@@ -28,7 +29,7 @@ class TestEverySampler:
     def test_plans_can_be_followed(
         self, name: str, scale_s: float, room: float, cycles: int, grid: Grid
     ) -> None:
-        testing.check_plan(name, monitor(scale_s, room, cycles), grid)
+        checks.check_plan(name, monitor(scale_s, room, cycles), grid)
 
 
 def test_aion_waits_only_where_it_must() -> None:

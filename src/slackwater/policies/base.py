@@ -7,6 +7,7 @@ from itertools import islice
 from typing import ClassVar
 
 from slackwater.core.entities import Operator, Priorities, Scale, Values
+from slackwater.core.errors import UsageError
 from slackwater.core.model import (
     Admission,
     Figures,
@@ -53,8 +54,24 @@ class Policy(ABC):
         if room and len(overdue) < len(waiting):
             served = {query.name for query in overdue}
             others = [q for q in waiting if q.name not in served] if served else waiting
-            chosen.extend(islice(self._rank(others, snapshot), room))
+            chosen += self._first(others, snapshot, room)
         return Schedule(tuple(chosen), next_overdue_s if math.isfinite(next_overdue_s) else None)
+
+    def _first(
+        self, waiting: Sequence[QueryState], snapshot: Snapshot, room: int
+    ) -> list[Admission]:
+        """Return the first few of the ranking; refuse what is none."""
+        ranked: Iterable[Admission] | None = self._rank(waiting, snapshot)
+        if ranked is None:
+            raise UsageError(
+                f"{self.name}: _rank returned None; yield an Admission for each query, or return "
+                "a list of them"
+            )
+        chosen = list(islice(ranked, room))
+        for each in chosen:
+            if not isinstance(each, Admission):
+                raise UsageError(f"{self.name}: _rank gave {each!r}, which is no Admission")
+        return chosen
 
     def outlook(self, now_s: float) -> dict[str, Figures]:
         """Return what it expects of each query, for those who watch."""

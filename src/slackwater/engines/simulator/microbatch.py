@@ -9,6 +9,7 @@ from typing import Literal
 from slackwater.core.clock import VirtualClock
 from slackwater.core.errors import EngineError, UsageError
 from slackwater.core.model import Phase, QueryState, Schedule, Snapshot
+from slackwater.engines.simulator.admitting import refuse_not_waiting
 from slackwater.engines.simulator.cores import Cores
 from slackwater.engines.simulator.query import POLL_S, Execution, Result, SimulatedQuery
 
@@ -108,9 +109,7 @@ class MicroBatchEngine:
 
     def enforce(self, schedule: Schedule) -> None:
         for admission in schedule.admissions:
-            phase = self._states[admission.query].phase
-            if phase != "waiting":
-                raise EngineError(f"{admission.query} was admitted while {phase}")
+            refuse_not_waiting(admission.query, self._states.get(admission.query))
             self._admit(admission.query, admission.row_limit, admission.watermark_s)
 
     # -- what happens ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.core.clock import VirtualClock
-from slackwater.core.errors import EngineError, UsageError
+from slackwater.core.errors import UsageError
 from slackwater.core.model import (
     Memory,
     OperatorMetrics,
@@ -24,6 +24,7 @@ from slackwater.core.model import (
     Snapshot,
     Sweep,
 )
+from slackwater.engines.simulator.admitting import refuse_not_waiting
 from slackwater.engines.simulator.flow import FEW, Floats, run_in_order, run_shared
 from slackwater.engines.simulator.jvm import Heap, WarmUp
 from slackwater.engines.simulator.pipeline import PipelineQuery, PipelineSegment
@@ -182,9 +183,8 @@ class OperatorEngine:
         if self.execution == "threads":
             return
         for rank, admission in enumerate(schedule.admissions):
-            place = self.places[admission.query]
-            if self._states[place].phase != "waiting":
-                raise EngineError(f"{admission.query} was admitted though it has nothing to do")
+            place = self.places.get(admission.query, -1)
+            refuse_not_waiting(admission.query, self._states[place] if place >= 0 else None)
             operators = admission.operators or self._work_s.shape[1]
             self._depth[place] = min(operators, self._work_s.shape[1])
             self._order.append(place)

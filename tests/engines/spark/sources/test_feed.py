@@ -130,6 +130,36 @@ def test_a_feed_that_cannot_be_told_how_far_to_read_has_no_frontier():
         FeedFrontier(OPTIONS)
 
 
+class Wrong:
+    """A generator whose columns are not those of its schema."""
+
+    event_time = "at"
+
+    def __init__(self, seed: int, schema: str) -> None:
+        self.schema = schema
+
+    def columns(self, partition: int, index: NDArray[np.int64]) -> dict[str, pa.Array]:
+        return {"word": pa.array(["many"] * len(index))}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("word", LongType(), "Wrong makes 'word' as string, which its schema has as int64"),
+        ("words", StringType(), "Wrong makes no column 'words'"),
+    ],
+)
+def test_a_generator_that_differs_from_its_schema_is_one_clear_line(
+    clock: SimpleNamespace, name: str, kind: Any, message: str
+):
+    arguments = json.dumps({"schema": f"{name} {kind.simpleString()}"})
+    options = replace(OPTIONS, generator=f"{__name__}:Wrong", arguments=arguments, arrival=False)
+    schema = StructType([StructField(name, kind), StructField("at", TimestampType())])
+    reader = FeedReader(options, schema)
+    with pytest.raises(UsageError, match=message):
+        read(reader, reader.initialOffset(), reader.reportLatestOffset())
+
+
 def test_available_now_does_not_follow_the_clock(clock: SimpleNamespace):
     reader = FeedReader(OPTIONS, SCHEMA)
     reader.prepareForTriggerAvailableNow()

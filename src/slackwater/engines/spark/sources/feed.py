@@ -250,8 +250,21 @@ class FeedRows:
         columns[payload.event_time] = _timestamps(arrivals.event_us)
         if self._options.arrival:
             columns["arrival_time"] = _timestamps(arrivals.arrival_us)
-        arrays = [columns[name] for name in self._schema.names]
+        arrays = [self._column(columns, field) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column(self, columns: Mapping[str, pa.Array], field: pa.Field) -> pa.Array:
+        """Return one column as the schema has it; refuse a generator that made another."""
+        column = columns.get(field.name)
+        if column is None:
+            raise UsageError(f"{self._options.generator} makes no column {field.name!r}")
+        try:
+            return column.cast(field.type)
+        except pa.ArrowException:
+            raise UsageError(
+                f"{self._options.generator} makes {field.name!r} as {column.type}, which its "
+                f"schema has as {field.type}"
+            ) from None
 
 
 class FeedSource(Source):
