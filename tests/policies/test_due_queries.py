@@ -18,6 +18,9 @@ entries = st.builds(
     urgency_s=st.sampled_from([0.0, 0.5, 1.0]),
     lowness=st.sampled_from([-2.0, -1.0]),
     rank=st.sampled_from([0, 1, 2]),
+    worth=st.sampled_from([1.0, 3.0]),
+    cost_s=st.sampled_from([0.1, 0.3]),
+    ripe_s=st.sampled_from([0.0, 1.0]),
 )
 
 
@@ -33,6 +36,8 @@ def test_a_loop_and_vectors_give_the_same_answers(rows: list[Entry], now_s: floa
     assert short.next_s() == long.next_s()
     assert short.next_s(now_s) == long.next_s(now_s)
     assert short.first_due_s(1) == long.first_due_s(1)
+    assert short.by_worth(now_s) == long.by_worth(now_s)
+    assert short.next_due(1, now_s, 2) == long.next_due(1, now_s, 2)
 
 
 def test_where_work_can_be_interrupted_slack_orders_and_grows_less_with_the_cost() -> None:
@@ -44,3 +49,13 @@ def test_where_work_can_be_interrupted_slack_orders_and_grows_less_with_the_cost
     slacks = np.array([1.0, 2.0, 0.0])
     assert due_queries.by_slack(slacks, 1.0) == [0, 1]
     assert due_queries.by_slack(slacks, 4.0) == [1, 0]
+
+
+def test_smith_s_rule_at_the_same_age_and_the_oldest_at_the_same_cost() -> None:
+    due_queries = LoopedDueQueries()
+    waits = {"overdue_s": 99.0, "due_s": 0.0, "since_s": 0.0}
+    due_queries.write(0, Entry(**waits, worth=1.0, cost_s=0.5, ripe_s=1.0))
+    due_queries.write(1, Entry(**waits, worth=1.0, cost_s=0.1, ripe_s=1.0))
+    due_queries.write(2, Entry(**waits, worth=9.0, cost_s=0.5, ripe_s=1.0))
+    due_queries.write(3, Entry(**waits, worth=1.0, cost_s=0.5, ripe_s=0.5))
+    assert due_queries.by_worth(2.0) == [2, 1, 3, 0]

@@ -82,8 +82,8 @@ def test_a_sweep_whose_watermark_arrived_is_admitted() -> None:
     assert figures.cost_s == pytest.approx(0.23)
 
 
-def test_an_emit_goes_before_sweeps_and_reads_nothing() -> None:
-    schedule = decide(query("sweep", end_s=NOW - 2.5), query("emit", end_s=NOW - 0.5, swept=True))
+def test_an_emit_goes_before_sweeps_of_its_age_and_reads_nothing() -> None:
+    schedule = decide(query("sweep", end_s=NOW - 0.7), query("emit", end_s=NOW - 0.5, swept=True))
     assert admitted(schedule) == ["emit"]
     assert schedule.admissions[0].row_limit == 0
 
@@ -125,7 +125,8 @@ def test_a_drain_must_pay_and_must_not_hold_up_a_sweep() -> None:
     alone = decide(query("heavy", end_s=NOW + 2.0, **heavy))
     assert [a.figures.stage for a in alone.admissions] == ["drain"]
     near = query("near", end_s=NOW + 0.3)
-    assert admitted(decide(query("heavy", end_s=NOW + 2.0, **heavy), near, slots=2)) == []
+    assert admitted(decide(query("heavy", end_s=NOW + 2.0, **heavy), near)) == []
+    assert admitted(decide(query("heavy", end_s=NOW + 2.0, **heavy), near, slots=2)) == ["heavy"]
     light = heavy | {"batch_per_row_s": 1e-6}
     assert admitted(decide(query("light", end_s=NOW + 2.0, **light))) == []
 

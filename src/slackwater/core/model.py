@@ -27,7 +27,7 @@ class QuerySpec:
     deadlines: Deadlines = field(default_factory=Deadlines)
     keep_open_s: float = 0.0  # a batch that begins sooner after a window's end closes it too early
     pace_s: float = 0.0  # least time between the beginnings of two batches, where CPU is scarce
-    target_s: float | None = None  # latency of its results that is wanted; for those who watch
+    target_s: float | None = None  # wanted: latency of its windows, else the age of its results
     one_batch: bool = False  # the batch that reads past a window's end can emit it as well
     idle_after_s: float | None = None  # an input that is silent for so long holds nothing up
 

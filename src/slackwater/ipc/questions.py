@@ -139,6 +139,8 @@ class QueryView(Struct, frozen=True):
     admissions: int
     stage: str
     metrics: MetricsView
+    kept: int | None = None  # results that kept its target; None: it has none
+    broken: int | None = None  # and those that did not
 
 
 class BatchEvent(Struct, frozen=True, tag_field="kind", tag="batch"):

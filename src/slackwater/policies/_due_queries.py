@@ -1,11 +1,13 @@
 """What Klink knows of all queries that wait, and in which order it would serve them."""
 
+import heapq
 import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+AGE_S = 0.2  # who is so old counts twice: p99 does not pay for the mean (docs/klink.md)
 MANY = 64  # queries from which on whole-array operations are cheaper than a loop
 
 
@@ -21,6 +23,9 @@ class Entry(NamedTuple):
     rank: float = math.inf  # those of a lower one are served first
     growth: float = 0.0  # of its cost in a second, where input comes into memory by itself
     told_s: float = 0.0  # when the cost was known
+    worth: float = 0.0  # of its result: weight × probability
+    cost_s: float = 1.0  # of what that still needs
+    ripe_s: float = math.inf  # from when on its age counts
 
 
 class DueQueries(Protocol):
@@ -43,6 +48,15 @@ class DueQueries(Protocol):
         """Return those that could read early and are neither due nor overdue."""
 
     def first_due_s(self, rank: int) -> float: ...
+
+    def by_worth(self, now_s: float) -> list[int]:
+        """Return those whose batch would find something by worth ÷ cost × age: the same ones.
+
+        At the same age that is Smith's rule, at the same worth and cost the oldest go first.
+        """
+
+    def next_due(self, rank: int, now_s: float, count: int) -> list[float]:
+        """Return the next so many times at which one of this rank will be due."""
 
 
 class LoopedDueQueries(DueQueries):
@@ -96,8 +110,22 @@ class LoopedDueQueries(DueQueries):
     def first_due_s(self, rank: int) -> float:
         return min((one.due_s for one in self._entries if one.rank == rank), default=math.inf)
 
+    def by_worth(self, now_s: float) -> list[int]:
+        keys = []
+        for place, one in enumerate(self._entries):
+            if one.due_s <= now_s < one.overdue_s:
+                age_s = max(0.0, now_s - one.ripe_s)
+                score = one.worth / one.cost_s * (AGE_S + age_s)
+                keys.append((-score, one.urgency_s, one.since_s, place))
+        return [key[-1] for key in sorted(keys)]
+
+    def next_due(self, rank: int, now_s: float, count: int) -> list[float]:
+        times = (one.due_s for one in self._entries if one.rank == rank and one.due_s > now_s)
+        return heapq.nsmallest(count, times)
+
 
 _OVERDUE, _DUE, _DRAIN, _SINCE, _URGENCY, _LOWNESS, _RANK, _GROWTH, _TOLD = range(9)
+_WORTH, _COST, _RIPE = range(9, 12)
 
 
 class VectorDueQueries(DueQueries):
@@ -131,13 +159,28 @@ class VectorDueQueries(DueQueries):
         column = self._used[_DUE]
         return float(column.min(where=self._used[_RANK] == rank, initial=math.inf))
 
+    def by_worth(self, now_s: float) -> list[int]:
+        places = _places((self._used[_DUE] <= now_s) & (self._used[_OVERDUE] > now_s))
+        worth, cost, ripe = self._used[_WORTH : _RIPE + 1, places]
+        score = worth / cost * (AGE_S + np.maximum(0.0, now_s - ripe))
+        since, urgency = self._used[_SINCE : _URGENCY + 1, places]
+        return _list(places[np.lexsort((since, urgency, -score))])
+
+    def next_due(self, rank: int, now_s: float, count: int) -> list[float]:
+        due = self._used[_DUE]
+        due = due[(self._used[_RANK] == rank) & (due > now_s)]
+        if len(due) > count > 0:
+            due = np.partition(due, count - 1)[:count]
+        found: list[float] = np.sort(due)[:count].tolist()
+        return found
+
     def by_slack(self, slacks: NDArray[np.float64], now_s: float) -> list[int]:
         """Return all that wait by the slacks of this moment (by place), without the overdue.
 
         Where costs grow while a query waits and starting early costs nothing.
         """
         places = _places((self._used[_SINCE] < math.inf) & (self._used[_OVERDUE] > now_s))
-        since, urgency, lowness, rank, growth, told = self._used[_SINCE:, places]
+        since, urgency, lowness, rank, growth, told = self._used[_SINCE : _TOLD + 1, places]
         slacks = slacks[places]
         due = self._used[_DUE, places] <= now_s
         slacks = np.where(due, np.minimum(slacks, urgency - now_s), slacks)

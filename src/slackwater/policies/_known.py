@@ -3,6 +3,7 @@
 import math
 
 from slackwater.core.model import QueryState
+from slackwater.policies._supply import Supply
 from slackwater.progress.base import SweepDelay
 from slackwater.progress.epochs import RETRY_S, QueryEpochs
 from slackwater.progress.forwarding import row_cost_s
@@ -30,6 +31,12 @@ class Known:
         self.urgency_s = math.inf  # the latest start for a result without delay
         self.due_s = 0.0  # from when on the next batch finds something
         self.drain_s = math.inf  # from when on it is worth while to read early
+        self.tries = 0  # sweeps in a row, when one could be expected, that closed no window
+        self.refreshing = False  # its next batch shows newer rows and completes no window
+        self.stretch = 1.0  # of the time between two looks: who finds nothing is asked less often
+        self.soft_until_s = -math.inf  # until then it gives way to sweeps that are near
+        self.rows = 0  # read until the last look
+        self.supply = Supply()
 
 
 def again_s(known: Known, query: QueryState) -> float:

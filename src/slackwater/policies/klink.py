@@ -1,9 +1,228 @@
-"""Klink on fleets of all kinds."""
+"""Klink: run the micro-batch that completes a window, when it can; keep the rest fresh."""
 
+from collections.abc import Iterable, Sequence
+
+from slackwater import progress
+from slackwater.core.model import Admission, Figures, QueryState, Snapshot
+from slackwater.policies._due_queries import Entry
+from slackwater.policies._known import OTHER, SWEEP, Known, waiting_rows
+from slackwater.policies._load import MEASURE_S, Demand, Load
 from slackwater.policies.klink_paper import KlinkPaper
+
+LOOK_S = 0.01  # CPU time of a trigger that finds nothing
+SILENT = 3  # looks in a row that found nothing: more are needed than a bad guess explains
+SILENT_S = 2.0  # between two looks at a source that is silent, unless very many are
+ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
+DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
+MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
+UNPROMISED = 0.25  # weight of a refresh that keeps no promise, against a result that is late
+MOST_WEIGHT = 1e9
 
 
 class Klink(KlinkPaper):
-    """Klink on fleets of all kinds."""
+    """One order for all work: weight × probability of a result ÷ cost of what it needs, × age.
+
+    Sweeps, emits and refreshes are admitted in that order once they are due. A *sweep* is due
+    when its watermark has probably arrived, an *emit* at once. A query without windows, and one
+    whose results are updated, is *refreshed*: so often that its target is kept; without one, as
+    often as the deadlines of all others leave room for, divided by priority. Work without a
+    deadline gives way to sweeps that will need its slot.
+
+    Parameters
+    ----------
+    confidence
+        f: of the interval in which the sweeping watermark is expected.
+    history
+        h: epochs that the estimate looks back on.
+    memory_bound
+        b: utilisation from which memory counts more than slack.
+    estimator
+        ``calibrated``, ``paper`` or ``linear``, see :mod:`slackwater.progress`.
+
+    References
+    ----------
+    Farhat, Daudjee, Querzoni, *Klink: Progress-Aware Scheduling for Streaming Data Systems*,
+    SIGMOD 2021. Smith, *Various optimizers for single-stage production*, 1956.
+    """
 
     name = "klink"
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        confidence: float = 0.95,
+        history: int = 400,
+        memory_bound: float = 0.8,
+        estimator: str = progress.DEFAULT,
+    ) -> None:
+        super().__init__(
+            seed,
+            confidence=confidence,
+            history=history,
+            memory_bound=memory_bound,
+            estimator=estimator,
+        )
+        self._load = Load()
+        self._measured_s = 0.0
+
+    # -- what is known --------------------------------------------------------------------------
+
+    def _look(self, snapshot: Snapshot) -> None:
+        super()._look(snapshot)
+        if not self._interruptible and snapshot.now_s >= self._measured_s + MEASURE_S:
+            self._measured_s = snapshot.now_s
+            self._load.measure(map(self._demand, snapshot.queries), snapshot.slots)
+
+    def _demand(self, query: QueryState) -> Demand:
+        known = self._known[query.name]
+        batch_s = query.metrics.batch_s or known.fixed_s
+        if known.fruitless >= SILENT:
+            return Demand(LOOK_S, None, silent=True)
+        if known.tries >= SILENT:
+            return Demand(batch_s, None, silent=True)
+        if not _is_refreshed(query):
+            return Demand(known.cost_s, known.epochs.period_s)
+        return Demand(batch_s, query.spec.target_s, query.spec.priority)
+
+    def _learn(self, known: Known, query: QueryState) -> None:
+        looked, end_s = known.seen[1] != query.admitted_s, known.epochs.window_end_s
+        super()._learn(known, query)
+        if self._interruptible:
+            return
+        self._count_looks(known, query, looked, moved=known.epochs.window_end_s > end_s)
+        known.refreshing = False
+        if _is_refreshed(query):
+            due_s = self._refresh_s(known, query)
+            if known.rank == OTHER or due_s < known.due_s:
+                known.rank, known.refreshing = OTHER, True
+                known.due_s = known.urgency_s = due_s
+        elif known.tries >= SILENT and query.admitted_s is not None:
+            known.due_s = max(known.due_s, query.admitted_s + self._load.look_s)
+
+    def _count_looks(self, known: Known, query: QueryState, looked: bool, moved: bool) -> None:
+        rows, known.rows = query.metrics.rows - known.rows, query.metrics.rows
+        if rows > 0:
+            known.supply.take(rows)
+            known.stretch = max(1.0, 0.85 * known.stretch)
+        elif looked and known.fruitless:
+            known.supply.find_nothing()
+            known.stretch *= 2.0
+        if moved:
+            known.tries = 0
+        elif looked and known.rank == SWEEP and (query.admitted_s or 0.0) >= known.epochs.base_s:
+            known.tries += 1
+
+    def _refresh_s(self, known: Known, query: QueryState) -> float:
+        """Return when a query is to be refreshed; the stretch is kept within what is allowed."""
+        metrics, spec = query.metrics, query.spec
+        began_s = metrics.batch_start_s or 0.0
+        if known.fruitless:
+            began_s = max(began_s, query.admitted_s or 0.0)
+        batch_s = metrics.batch_s or known.fixed_s
+        fair_s = self._load.refresh_s(batch_s, spec.priority)
+        if spec.target_s is not None:
+            every_s = most_s = max(0.0, ON_TIME * spec.target_s - batch_s)
+            if known.fruitless:  # what comes now is as old as the last look, at most
+                every_s = min(every_s, fair_s * known.stretch)
+        else:
+            most_s = max(fair_s, SILENT_S, self._load.look_s)
+            every_s = min(fair_s * known.stretch, most_s)
+        known.stretch = min(known.stretch, max(1.0, most_s / fair_s))
+        known.soft_until_s = began_s + 2 * every_s if spec.target_s is None else -1.0
+        more = known.supply.more if metrics.backlog_rows is None else known.epochs.behind
+        if not metrics.batches and not known.fruitless:
+            return 0.0
+        return began_s if more and not known.fruitless else began_s + every_s
+
+    def _entry(self, known: Known, query: QueryState, from_s: float) -> Entry:
+        entry = super()._entry(known, query, from_s)
+        if self._interruptible:
+            return entry
+        chance, ripe_s = 1.0, max(known.due_s, query.since_s)
+        if known.refreshing:
+            chance /= 1 + known.fruitless
+            chance *= 1.0 if query.spec.target_s is not None else UNPROMISED
+        elif known.rank != OTHER:
+            # Who catches up with hours is not older than who has waited for a window.
+            ripe_s = max(known.expected_s, query.since_s - known.epochs.period_s)
+            if known.tries >= SILENT:  # nothing ages while nothing comes
+                ripe_s = max(ripe_s, query.admitted_s or 0.0)
+                chance /= known.tries
+        return entry._replace(
+            worth=min(query.spec.priority, MOST_WEIGHT) * chance,
+            cost_s=max(known.cost_s - query.metrics.beyond.fixed_s, 1e-3),  # what is done here
+            ripe_s=ripe_s,
+        )
+
+    # -- whom to admit --------------------------------------------------------------------------
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        if self._interruptible:
+            yield from super()._rank(waiting, snapshot)
+            return
+        now_s = snapshot.now_s
+        left = snapshot.free_slots - len(self._due_queries.overdue(now_s))
+        near_s = self._due_queries.next_due(SWEEP, now_s, left)
+        for place in self._ready(now_s):
+            query = snapshot.queries[place]
+            known = self._known[query.name]
+            ends_s = now_s + known.cost_s
+            if known.refreshing and now_s < known.soft_until_s and _needed(near_s, left, ends_s):
+                continue
+            left -= 1
+            yield self._admission(query, snapshot)
+        if self._short_of_memory:
+            return
+        for place in self._due_queries.to_drain(now_s):
+            query = snapshot.queries[place]
+            ends_s = self._drained_s(query, now_s)
+            beside = left <= snapshot.slots * (1 - DRAINED) and not self._is_much(query, now_s)
+            if not beside and not _needed(near_s, left, ends_s):
+                yield self._admission(query, snapshot, drain=True)
+                return  # one at a time: two drains could hold up a sweep together
+
+    def _is_much(self, query: QueryState, now_s: float) -> bool:
+        """Tell whether the rows that wait are worth a drain that slows other batches down."""
+        rows_s = waiting_rows(query, now_s) * (query.metrics.batch_per_row_s or 0.0)
+        return rows_s > MUCH * self._known[query.name].fixed_s
+
+    def _ready(self, now_s: float) -> list[int]:
+        if self._interruptible:
+            return super()._ready(now_s)
+        ready = self._due_queries.by_worth(now_s)
+        return sorted(ready, key=self._freed, reverse=True) if self._short_of_memory else ready
+
+    # -- what is said of it ---------------------------------------------------------------------
+
+    def _admission(self, query: QueryState, snapshot: Snapshot, drain: bool = False) -> Admission:
+        known = self._known[query.name]
+        if not known.refreshing or drain:
+            return super()._admission(query, snapshot, drain)
+        return Admission(
+            query.name,
+            "first batch" if not query.metrics.batches else "refresh",
+            self._row_limit(query, snapshot),
+            self._figures(known, "refresh"),
+        )
+
+    def _figures(self, known: Known, stage: str) -> Figures:
+        if not known.refreshing or stage == "drain":
+            return super()._figures(known, stage)
+        slack_s = known.due_s - self._now_s if known.due_s > 0 else None
+        return Figures("refresh", slack_s=slack_s, cost_s=known.cost_s)
+
+
+def _is_refreshed(query: QueryState) -> bool:
+    """Tell whether a query shows results between the ends of windows."""
+    deadlines = query.spec.deadlines
+    return not deadlines.has_deadline or deadlines.output_mode != "append"
+
+
+def _needed(near_s: Sequence[float], left: int, ends_s: float) -> bool:
+    """Tell whether sweeps will need all slots that are left before a batch ends.
+
+    >>> _needed([10.0, 12.0], left=2, ends_s=11.0), _needed([10.0, 12.0], left=1, ends_s=11.0)
+    (False, True)
+    """
+    return 0 < left <= len(near_s) and near_s[left - 1] < ends_s

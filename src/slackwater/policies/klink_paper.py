@@ -153,14 +153,18 @@ class KlinkPaper(Policy):
         waits = query.phase == "waiting"
         if known.seen[0] is not query.metrics or (waits and known.seen[1] != query.admitted_s):
             self._learn(known, query)
-        metrics = query.metrics
-        grows = metrics.buffered_rows is not None
         # What the last batch did may be told a little after the arrival.
         settled = query.admitted_s is None or (
-            (metrics.batch_start_s or 0.0) >= query.admitted_s - 0.002
+            (query.metrics.batch_start_s or 0.0) >= query.admitted_s - 0.002
         )
         from_s = -math.inf if settled else query.since_s + UNSEEN_S
-        entry = Entry(
+        self._due_queries.write(place, self._entry(known, query, from_s) if waits else Entry())
+
+    def _entry(self, known: Known, query: QueryState, from_s: float) -> Entry:
+        """Return its times and its order; nothing is due before ``from_s``."""
+        metrics = query.metrics
+        grows = metrics.buffered_rows is not None
+        return Entry(
             overdue_s(query),
             max(known.due_s, from_s),
             max(known.drain_s, from_s),
@@ -171,7 +175,6 @@ class KlinkPaper(Policy):
             (metrics.arrival_rate or 0.0) * row_cost_s(metrics) if grows else 0.0,
             metrics.batch_start_s or 0.0,
         )
-        self._due_queries.write(place, entry if waits else Entry())
 
     def _meet(self, place: int, query: QueryState, before: Known | None) -> Known:
         deadlines: Deadlines = query.spec.deadlines

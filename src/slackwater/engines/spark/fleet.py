@@ -160,8 +160,9 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
             machine, rows are dropped down to this, those of less important queries first. Its
             rows must be ``sheddable``. None: nothing is dropped, ever.
         target
-            Seconds from a window's end to its result that are wanted. No policy goes by it: the
-            page and the metrics show what is reached beside it.
+            Seconds. Of windows in append mode: from a window's end to its result; the page and the
+            metrics show what is reached beside it. Of all other queries: how old results may be,
+            which ``klink`` keeps with as few batches as it can. None: as fresh as there is room.
         one_batch
             Instead of the fleet's.
         idle_after

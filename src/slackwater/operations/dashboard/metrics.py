@@ -50,6 +50,8 @@ COUNTERS = (
         "Rows that came behind the watermark, as its stateful operators count them.",
     ),
     ("admissions", "admissions", "Micro-batches that were admitted."),
+    ("promises_kept", "kept", "Results that were in time for its target."),
+    ("promises_broken", "broken", "Results that were not."),
     ("restarts", "restarts", "Times that it was started again."),
 )
 FLEET_GAUGES = (("slots", "slots", "Micro-batches that may run at once."),)

@@ -62,6 +62,8 @@ class QueryStatus(Struct, frozen=True):
     priority: float | None
     max_wait_s: float | None
     target_s: float | None
+    kept: int | None
+    broken: int | None
     gate: str | None
     admissions: int
     restarts: int
@@ -140,6 +142,8 @@ def _query(fleet: str, name: str, seen: QueryView | None, answer: Watched) -> Qu
         priority=seen.priority if seen else None,
         max_wait_s=seen.max_wait_s if seen else None,
         target_s=seen.target_s if seen else None,
+        kept=seen.kept if seen else None,
+        broken=seen.broken if seen else None,
         gate=note.gate,
         admissions=seen.admissions if seen else 0,
         restarts=note.restarts,

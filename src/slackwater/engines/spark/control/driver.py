@@ -51,6 +51,7 @@ from slackwater.ipc.questions import (
 )
 from slackwater.ipc.server import Client, Server
 from slackwater.metrics.batches import Coming
+from slackwater.metrics.promises import PromiseObserver
 from slackwater.metrics.results import ResultObserver
 
 
@@ -61,6 +62,8 @@ class Query:
         self.state = QueryState(spec)
         self.observer = QueryObserver()
         self.results = ResultObserver()
+        self.promises = PromiseObserver()
+        self.looked_s: float | None = None  # when it was admitted before it was last admitted
         self.stage = ""  # what its last admission was for, as far as the policy says
         self.gate: Client | None = None  # where its gate is
         self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
@@ -94,7 +97,7 @@ class Query:
         """Set the phase."""
         before = self.state
         if phase == "running" and before.phase == "waiting":
-            self._waits_since_s = before.since_s
+            self._waits_since_s, self.looked_s = before.since_s, before.admitted_s
         self.state = QueryState(
             spec=before.spec,
             phase=phase,
@@ -178,8 +181,11 @@ class QueryStore:
         if progress is not None and metrics.batches != before:
             name, done_s, rows = query.state.name, batch_end_s(progress), progress.num_input_rows
             self.recent.add(BatchEvent(name, metrics.batch_start_s, done_s, rows, query.stage))
-            for result in query.results.update(query.state.spec.deadlines, metrics, done_s):
+            spec = query.state.spec
+            results = query.results.update(spec.deadlines, metrics, done_s)
+            for result in results:
                 self.recent.add(ResultEvent(name, result.end_s, result.latency_s))
+            query.promises.update(spec, results, query.looked_s, done_s)
         return query.heard(metrics)
 
     def _fuller(self, told: MemoryUse) -> Memory:

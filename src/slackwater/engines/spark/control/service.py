@@ -139,7 +139,7 @@ class ControllerService:
             slots=driver.slots,
             open=driver.hold_nothing,
             memory=store.memory,
-            queries=tuple(view(query.state, query.stage) for query in store.queries.values()),
+            queries=tuple(view(q.state, q.stage, q.promises) for q in store.queries.values()),
             app_name=store.notes.app_name,
             gate=store.notes.gate,
             notes=store.notes.notes,

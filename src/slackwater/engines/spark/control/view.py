@@ -3,13 +3,15 @@
 from slackwater.core.model import QueryState
 from slackwater.ipc.messages import copy_fields, spec_fields
 from slackwater.ipc.questions import MetricsView, QueryEntry, QueryView
+from slackwater.metrics.promises import PromiseObserver
 
 
-def view(state: QueryState, stage: str) -> QueryView:
+def view(state: QueryState, stage: str, promises: PromiseObserver) -> QueryView:
     """Show one query to those who watch.
 
     >>> from slackwater.core.model import QuerySpec
-    >>> found = view(QueryState(QuerySpec("ads"), "waiting", 3.0), "sweep")
+    >>> state = QueryState(QuerySpec("ads"), "waiting", 3.0)
+    >>> found = view(state, "sweep", PromiseObserver())
     >>> found.name, found.phase, found.since_s, found.metrics.batches
     ('ads', 'waiting', 3.0, 0)
     """
@@ -25,6 +27,8 @@ def view(state: QueryState, stage: str) -> QueryView:
         admissions=state.admissions,
         stage=stage,
         metrics=copy_fields(state.metrics, MetricsView),
+        kept=promises.kept,
+        broken=promises.broken,
     )
 
 

@@ -1,0 +1,109 @@
+"""Queries as Klink sees them, told batch by batch: what a fleet of one slot or more would show."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from slackwater.core import (
+    Deadlines,
+    InputStream,
+    QueryMetrics,
+    QuerySpec,
+    QueryState,
+    Snapshot,
+    Window,
+)
+from slackwater.policies import Policy
+
+START = 10_000.0
+STEP_S = 0.02
+
+
+def windows(slide_s: float, output_mode: str = "append", delay_s: float = 0.3) -> Deadlines:
+    stream = InputStream("feed", "t", watermark_delay_s=delay_s)
+    return Deadlines((Window("tumbling", slide_s, slide_s),), (stream,), output_mode)
+
+
+@dataclass
+class Scripted:
+    """One query: its batches take ``batch_s`` and read what has arrived.
+
+    Parameters
+    ----------
+    arrives
+        Whether rows have arrived between two moments.
+    frontier_s
+        The newest event time that has arrived by a moment.
+    """
+
+    spec: QuerySpec
+    batch_s: float = 0.2
+    arrives: Callable[[float, float], bool] = lambda since_s, now_s: True
+    frontier_s: Callable[[float], float] = lambda now_s: now_s - 0.02
+    rate: float = 1000.0  # rows that arrive in a second
+    limit: float = math.inf  # rows of a batch
+    told: dict[str, float] = field(default_factory=dict)  # more metrics
+    begun_s: list[float] = field(default_factory=list)  # batches
+    looks_s: list[float] = field(default_factory=list)  # admissions
+    state: QueryState = field(init=False)
+    ends_s: float | None = None
+    _looked_s: float = START - 60.0
+
+    def __post_init__(self) -> None:
+        self.state = QueryState(self.spec, "waiting", START)
+
+    def admit(self, now_s: float) -> None:
+        self.looks_s.append(now_s)
+        found = self.arrives(self._looked_s, now_s)
+        self._looked_s = now_s
+        self.ends_s = now_s + (self.batch_s if found else 0.01)
+        if found:
+            self.begun_s.append(now_s)
+        admissions = self.state.admissions + 1
+        self.state = replace(
+            self.state, phase="running", since_s=now_s, admitted_s=now_s, admissions=admissions
+        )
+
+    def end(self, now_s: float) -> None:
+        metrics = self.state.metrics
+        if self.begun_s and self.begun_s[-1] == self.state.admitted_s:
+            metrics = self._after_batch(metrics)
+        self.ends_s = None
+        self.state = replace(self.state, phase="waiting", since_s=now_s, metrics=metrics)
+
+    def _after_batch(self, before: QueryMetrics) -> QueryMetrics:
+        start_s = self.begun_s[-1]
+        rows = min(self.limit, self.rate * (start_s - (before.batch_start_s or START - 1.0)))
+        delays = [i.watermark_delay_s for i in self.spec.deadlines.inputs]
+        known: dict[str, object] = {
+            "batches": before.batches + 1,
+            "rows": before.rows + round(rows),
+            "batch_fixed_s": self.batch_s,
+            "batch_s": self.batch_s,
+            "batch_per_row_s": 0.0,
+            "batch_start_s": start_s,
+        }
+        if delays:
+            mark_s = self.frontier_s(start_s) - max(d or 0.0 for d in delays)
+            mark_s = max(mark_s, before.next_watermark_s or 0.0)
+            known |= {"watermark_s": before.next_watermark_s, "next_watermark_s": mark_s}
+        return QueryMetrics(**(known | self.told))  # type: ignore[arg-type]
+
+    def gaps_s(self, after_s: float = START + 10) -> list[float]:
+        """Return the times between batches."""
+        begun = [at_s for at_s in self.begun_s if at_s >= after_s]
+        return [b - a for a, b in pairwise(begun)]
+
+
+def run(policy: Policy, queries: list[Scripted], seconds: float, slots: int = 3) -> None:
+    """Turn a policy in small steps of time."""
+    steps = round(seconds / STEP_S)
+    for step in range(steps):
+        now_s = START + step * STEP_S
+        for query in queries:
+            if query.ends_s is not None and query.ends_s <= now_s:
+                query.end(now_s)
+        schedule = policy.decide(Snapshot(now_s, slots, tuple(q.state for q in queries)))
+        for admission in schedule.admissions:
+            next(q for q in queries if q.spec.name == admission.query).admit(now_s)

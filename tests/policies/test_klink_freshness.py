@@ -1,0 +1,82 @@
+"""Queries without windows and live tables: as fresh as promised, or as the machine can."""
+
+from slackwater import policies
+from slackwater.core import QuerySpec
+from tests.policies.fleet_script import START, Scripted, run, windows
+
+
+def klink() -> policies.Policy:
+    return policies.load("klink")
+
+
+def test_a_live_table_over_long_windows_is_refreshed() -> None:
+    table = Scripted(QuerySpec("table", max_wait_s=9000.0, deadlines=windows(3600.0, "update")))
+    run(klink(), [table], 40)
+    assert max(table.gaps_s()) < 2.0
+
+
+def test_a_target_is_kept_with_the_fewest_batches() -> None:
+    plain = Scripted(QuerySpec("plain", max_wait_s=100.0, target_s=5.0))
+    table = Scripted(
+        QuerySpec("table", max_wait_s=9000.0, deadlines=windows(3600.0, "update"), target_s=5.0)
+    )
+    run(klink(), [plain, table], 60)
+    for query in (plain, table):
+        assert max(query.gaps_s()) + query.batch_s <= 5.0
+        assert min(query.gaps_s()) > 3.5
+
+
+def test_an_idle_machine_refreshes_often_and_a_busy_one_what_is_left() -> None:
+    alone = Scripted(QuerySpec("alone", max_wait_s=100.0))
+    run(klink(), [alone], 30)
+    many = [Scripted(QuerySpec(f"q{n}", max_wait_s=100.0)) for n in range(12)]
+    run(klink(), many, 60)
+    assert max(alone.gaps_s()) < 1.0
+    slowest = max(max(query.gaps_s(START + 20)) for query in many)
+    assert 1.0 < slowest < 4.0
+    busy_s = sum(0.2 * len(query.begun_s) for query in many)
+    assert busy_s < 0.75 * 3 * 60  # what is left is not all taken
+
+
+def test_the_important_are_fresher() -> None:
+    first = Scripted(QuerySpec("first", priority=4.0, max_wait_s=100.0))
+    others = [Scripted(QuerySpec(f"q{n}", max_wait_s=100.0)) for n in range(12)]
+    run(klink(), [first, *others], 60)
+    assert 2.5 * len(others[0].begun_s) < len(first.begun_s)
+
+
+def test_deadlines_go_before_freshness() -> None:
+    windowed = [Scripted(QuerySpec(f"w{n}", deadlines=windows(3.0)), batch_s=0.4) for n in range(3)]
+    plain = [Scripted(QuerySpec(f"p{n}", max_wait_s=100.0), batch_s=0.4) for n in range(6)]
+    run(klink(), windowed + plain, 60)
+    for query in windowed:
+        late = [at_s % 3.0 for at_s in query.begun_s if at_s > START + 15]
+        first = [lag for lag in late if lag < 1.5]  # sweeps; the emits follow
+        assert min(first) < 0.45
+        assert sum(first) / len(first) < 1.0
+
+
+def test_a_source_that_delivers_once_a_second_is_looked_at_little_more_often() -> None:
+    def ticks(since_s: float, now_s: float) -> bool:
+        return int(since_s) != int(now_s)
+
+    plain = Scripted(QuerySpec("plain", max_wait_s=100.0), arrives=ticks)
+    run(klink(), [plain], 60)
+    assert len(plain.begun_s) > 50
+    assert len(plain.looks_s) < 1.6 * len(plain.begun_s)
+
+
+def test_a_source_that_does_not_tell_what_waits_is_caught_up_with() -> None:
+    """It hands out so much a batch: who waits between two batches stays behind for ever."""
+    files = Scripted(QuerySpec("files", max_wait_s=100.0), rate=1e6, limit=100.0)
+    others = [
+        Scripted(QuerySpec(f"q{n}", max_wait_s=100.0), told={"backlog_rows": 0.0}) for n in range(6)
+    ]
+    run(klink(), [files, *others], 30)
+    assert len(files.begun_s) > 2 * len(others[0].begun_s)
+
+
+def test_rows_that_wait_are_read_at_once() -> None:
+    behind = Scripted(QuerySpec("behind", max_wait_s=100.0), told={"backlog_rows": 1e5})
+    run(klink(), [behind], 20)
+    assert max(behind.gaps_s()) < 0.3
