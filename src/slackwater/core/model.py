@@ -111,6 +111,7 @@ class QueryState:
     admitted_s: float | None = None  # when it was last admitted
     admissions: int = 0  # how often it was admitted
     metrics: QueryMetrics = field(default_factory=QueryMetrics)
+    in_sink: bool = False  # its batch only waits for its sink, and takes no slot
 
     @property
     def name(self) -> str:
@@ -153,7 +154,7 @@ class Snapshot:
 
     @property
     def free_slots(self) -> int:
-        return max(0, self.slots - len(self.running))
+        return max(0, self.slots - sum(not query.in_sink for query in self.running))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,7 @@ class Schedule:
 
     admissions: tuple[Admission, ...] = ()
     wake_at_s: float | None = None  # ask again at this time even if nothing happens
+    hold_s: float = 0.0  # no gate is to open by itself before it has held for so long
 
 
 @dataclass(frozen=True, slots=True)

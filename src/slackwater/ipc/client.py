@@ -98,6 +98,9 @@ class Link:
         when it ended, hangs, or says that gates shall be open. Starts as ``False``.
     on_command
         Called with what somebody told the controller and the fleet must do. Must return at once.
+    on_hold
+        Called with how long gates must hold at least, before each change of the lease and when
+        it has changed.
     """
 
     def __init__(
@@ -106,11 +109,14 @@ class Link:
         on_grant: Callable[[Grant], None],
         on_lease: Callable[[bool], None],
         on_command: Callable[[Command], None] = lambda command: None,
+        on_hold: Callable[[float], None] = lambda hold_s: None,
     ) -> None:
         self._path = path
         self._on_grant = on_grant
         self._on_lease = on_lease
         self._on_command = on_command
+        self._on_hold = on_hold
+        self._hold_s = 0.0
         self._connection: socket.socket | None = None
         self._sending = threading.Lock()
         self._closed = threading.Event()
@@ -191,6 +197,9 @@ class Link:
     def _hear(self, message: FromController) -> None:
         match message:
             case Beat():
+                if message.hold_s != self._hold_s:
+                    self._hold_s = message.hold_s
+                    self._on_hold(message.hold_s)
                 self._set_held(not message.open)
             case Grant():
                 self._on_grant(message)

@@ -192,6 +192,13 @@ class MemoryUse(Message, frozen=True, tag="memory"):
     used: Count
     limit: Count
     executors: Count
+    cores: Count | UnsetType = UNSET  # that there are now, where slots follow them
+
+
+class InSinks(Message, frozen=True):
+    """Those whose batches only wait for their sinks, as long as nothing else is said."""
+
+    queries: tuple[str, ...]
 
 
 class Accuracy(Struct, frozen=True):
@@ -235,10 +242,11 @@ class Grant(Message, frozen=True):
     watermark_ms: Count | UnsetType = UNSET  # that its batch must run with, or it waits on
 
 
-class Beat(Message, frozen=True):
+class Beat(Message, frozen=True, omit_defaults=True):
     """The controller lives, and says whether gates are to be open."""
 
     open: bool
+    hold_s: float = 0.0  # no gate opens by itself before it has held for so long
 
 
 class Command(Message, frozen=True):
@@ -255,7 +263,7 @@ class Answer(Message, frozen=True):
     value: msgspec.Raw
 
 
-FromGate = Spec | Arrive | Done | Gone | Progress | Told | Notes | MemoryUse
+FromGate = Spec | Arrive | Done | Gone | Progress | Told | Notes | MemoryUse | InSinks
 FromController = Grant | Beat | Command | Answer
 
 _from_controller: Decoder[FromController] = Decoder(FromController)

@@ -97,6 +97,7 @@ class QueryEntry(Struct, frozen=True):
     admissions: int
     metrics: QueryMetrics
     waited_s: float
+    in_sink: bool = False
 
 
 class Status(Struct, frozen=True):
@@ -141,6 +142,7 @@ class QueryView(Struct, frozen=True):
     metrics: MetricsView
     kept: int | None = None  # results that kept its target; None: it has none
     broken: int | None = None  # and those that did not
+    in_sink: bool = False  # its batch only waits for its sink
 
 
 class BatchEvent(Struct, frozen=True, tag_field="kind", tag="batch"):
@@ -198,6 +200,8 @@ class Watched(Struct, frozen=True):
     decisions: tuple[Decision, ...]  # oldest first
     happened: int
     events: tuple[Event, ...]
+    extra_slots: int = 0  # given because cores idled while queries waited
+    unheld: bool = False  # nobody is held for a while, because that did not help
 
 
 Decisions = tuple[Decision, ...]

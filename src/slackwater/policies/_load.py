@@ -8,7 +8,6 @@ LEAST = 0.1  # and what it gets however many promises there are
 LOOKING = 0.02  # of all slots: what looks at silent sources may take
 REFRESH_S = 0.25  # between two batches of a query without a promise, at least
 LONGEST_S = 60.0  # and at most
-MEASURE_S = 1.0  # between two looks at the load
 
 
 class Demand(NamedTuple):

@@ -22,6 +22,9 @@ from slackwater.core.model import (
 # is left for the micro-batches that are ahead of it, because none of them can be preempted.
 OVERDUE_SHARE = 0.5
 
+ROUNDS = 4.0  # of all queries through all slots: a shorter bound on waiting cannot be kept
+MEASURE_S = 1.0  # between two looks at the load
+
 
 class Policy(ABC):
     """Base of every policy.
@@ -41,12 +44,16 @@ class Policy(ABC):
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
+        self._round_s = 0.0  # bound on waiting that the load asks for
+        self._hold_s = 0.0  # and the one that gates are told: nobody is to open before
+        self._measured_s = -math.inf
 
     def decide(self, snapshot: Snapshot) -> Schedule:
         """Admit at most as many as there are free slots: the overdue first, then by rank."""
+        self._measure(snapshot)
         waiting = snapshot.waiting
         if not waiting or snapshot.free_slots == 0:
-            return Schedule()
+            return Schedule(hold_s=self._hold_s)
         overdue, next_overdue_s = self._find_overdue(snapshot)
         overdue.sort(key=lambda query: (query.since_s + query.spec.max_wait_s, query.name))
         chosen = [self._overdue(q, snapshot) for q in islice(overdue, snapshot.free_slots)]
@@ -55,7 +62,23 @@ class Policy(ABC):
             served = {query.name for query in overdue}
             others = [q for q in waiting if q.name not in served] if served else waiting
             chosen += self._first(others, snapshot, room)
-        return Schedule(tuple(chosen), next_overdue_s if math.isfinite(next_overdue_s) else None)
+        wake_s = next_overdue_s if math.isfinite(next_overdue_s) else None
+        return Schedule(tuple(chosen), wake_s, self._hold_s)
+
+    def held_up(self, snapshot: Snapshot) -> int:
+        """Return how many queries would be let in now if there were slots enough."""
+        return len(snapshot.waiting)
+
+    def _measure(self, snapshot: Snapshot) -> None:
+        """Stretch the bound on waiting where more is to be done than it leaves time for.
+
+        A bound that nobody can keep would open gates all at once, and in no order.
+        """
+        if 0.0 <= snapshot.now_s - self._measured_s < MEASURE_S:
+            return
+        self._measured_s = snapshot.now_s
+        batches_s = (q.metrics.batch_s or 0.0 for q in snapshot.queries if not q.in_sink)
+        self._round_s = self._hold_s = ROUNDS * sum(batches_s) / snapshot.slots
 
     def _first(
         self, waiting: Sequence[QueryState], snapshot: Snapshot, room: int
@@ -79,7 +102,7 @@ class Policy(ABC):
 
     def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
         """Return those that waited for too long, and when the first of the others will have."""
-        times_s = [overdue_s(query) for query in snapshot.waiting]
+        times_s = [overdue_s(query, self._round_s) for query in snapshot.waiting]
         pairs = zip(snapshot.waiting, times_s, strict=True)
         overdue = [query for query, at_s in pairs if at_s <= snapshot.now_s]
         return overdue, min((at_s for at_s in times_s if at_s > snapshot.now_s), default=math.inf)
@@ -120,9 +143,15 @@ class Policy(ABC):
         """Rank those to admit, most urgent first; who is left out is asked about again."""
 
 
-def overdue_s(query: QueryState) -> float:
-    """Return when a query that waits is served before all others."""
-    return query.since_s + OVERDUE_SHARE * query.spec.max_wait_s
+def overdue_s(query: QueryState, least_s: float = 0.0) -> float:
+    """Return when a query that waits is served before all others.
+
+    Parameters
+    ----------
+    least_s
+        Bound on waiting that the load asks for, where it is longer than the query's own.
+    """
+    return query.since_s + OVERDUE_SHARE * max(query.spec.max_wait_s, least_s)
 
 
 def unknown_first(operators: Sequence[Operator], values: Values) -> dict[str, float]:

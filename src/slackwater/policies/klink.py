@@ -5,13 +5,15 @@ from collections.abc import Iterable, Sequence
 from slackwater import progress
 from slackwater.core.model import Admission, Figures, QueryState, Snapshot
 from slackwater.policies._due_queries import Entry
-from slackwater.policies._known import OTHER, SWEEP, Known, waiting_rows
-from slackwater.policies._load import MEASURE_S, Demand, Load
+from slackwater.policies._known import OTHER, SWEEP, UNKNOWN_COST_S, Known, waiting_rows
+from slackwater.policies._load import Demand, Load
+from slackwater.policies.base import overdue_s
 from slackwater.policies.klink_paper import KlinkPaper
 
 LOOK_S = 0.01  # CPU time of a trigger that finds nothing
 SILENT = 3  # looks in a row that found nothing: more are needed than a bad guess explains
 SILENT_S = 2.0  # between two looks at a source that is silent, unless very many are
+LOOKS_HELD = 3.0  # looks at silent sources in the time that no gate opens by itself
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
@@ -64,18 +66,20 @@ class Klink(KlinkPaper):
             estimator=estimator,
         )
         self._load = Load()
-        self._measured_s = 0.0
 
     # -- what is known --------------------------------------------------------------------------
 
-    def _look(self, snapshot: Snapshot) -> None:
-        super()._look(snapshot)
-        if not self._interruptible and snapshot.now_s >= self._measured_s + MEASURE_S:
-            self._measured_s = snapshot.now_s
+    def _measure(self, snapshot: Snapshot) -> None:
+        before_s = self._measured_s
+        super()._measure(snapshot)
+        if self._measured_s != before_s and snapshot.cycle_s is None:
             self._load.measure(map(self._demand, snapshot.queries), snapshot.slots)
+            self._hold_s = max(self._hold_s, LOOKS_HELD * self._load.look_s)
 
     def _demand(self, query: QueryState) -> Demand:
-        known = self._known[query.name]
+        known = self._known.get(query.name)
+        if known is None:  # it has only just come
+            return Demand(UNKNOWN_COST_S, None, query.spec.priority)
         batch_s = query.metrics.batch_s or known.fixed_s
         if known.fruitless >= SILENT:
             return Demand(LOOK_S, None, silent=True)
@@ -140,16 +144,18 @@ class Klink(KlinkPaper):
         if self._interruptible:
             return entry
         chance, ripe_s = 1.0, max(known.due_s, query.since_s)
+        silent = max(known.tries, known.fruitless) >= SILENT
         if known.refreshing:
             chance /= 1 + known.fruitless
             chance *= 1.0 if query.spec.target_s is not None else UNPROMISED
         elif known.rank != OTHER:
             # Who catches up with hours is not older than who has waited for a window.
             ripe_s = max(known.expected_s, query.since_s - known.epochs.period_s)
-            if known.tries >= SILENT:  # nothing ages while nothing comes
+            if silent:  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
-                chance /= known.tries
+                chance /= max(known.tries, known.fruitless)
         return entry._replace(
+            overdue_s=overdue_s(query, self._hold_s if silent else self._round_s),
             worth=min(query.spec.priority, MOST_WEIGHT) * chance,
             cost_s=max(known.cost_s - query.metrics.beyond.fixed_s, 1e-3),  # what is done here
             ripe_s=ripe_s,

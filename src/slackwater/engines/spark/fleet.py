@@ -115,7 +115,14 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         settings = ControllerSettings(str(self.socket), policy, self.slots, dry_run, given)
         self._control = FleetControl(settings, controller)
         self._registry = Registry()
-        self._agent = Agent(spark, self.socket, self._registry, self.gate_kind, self._on_command)
+        self._agent = Agent(
+            spark,
+            self.socket,
+            self._registry,
+            self.gate_kind,
+            self._on_command,
+            follow_cores=slots is None,
+        )
         holds = self._gated and not dry_run
         if holds:
             self._control.await_held(self._agent.link)

@@ -54,7 +54,10 @@ COUNTERS = (
     ("promises_broken", "broken", "Results that were not."),
     ("restarts", "restarts", "Times that it was started again."),
 )
-FLEET_GAUGES = (("slots", "slots", "Micro-batches that may run at once."),)
+FLEET_GAUGES = (
+    ("slots", "slots", "Micro-batches that may run at once."),
+    ("extra_slots", "extra_slots", "Given beside those, because cores idled while queries waited."),
+)
 QUERY, FLEET = ("query_name", "app_name"), ("fleet_name", "app_name")
 ENDED = ("stopped", "failed")
 

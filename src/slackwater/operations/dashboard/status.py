@@ -23,11 +23,12 @@ class FleetStatus(Struct, frozen=True):
     """A fleet that answers, or did."""
 
     name: str
-    state: str  # dry-run, open, holding, silent
+    state: str  # dry-run, open, holding, unheld, silent
     app_name: str
     policy: str
     gate: str | None
     slots: int
+    extra_slots: int
     running: int
     memory: Memory | None
     controller: ControllerStatus
@@ -104,15 +105,21 @@ def fleet_status(name: str, answer: Watched) -> FleetStatus:
     """Show a fleet that answers."""
     return FleetStatus(
         name=name,
-        state="dry-run" if answer.dry_run else "open" if answer.open else "holding",
+        state="dry-run" if answer.dry_run else "open" if answer.open else _holding(answer),
         app_name=answer.app_name or name,
         policy=answer.policy,
         gate=answer.gate,
         slots=answer.slots,
+        extra_slots=answer.extra_slots,
         running=sum(query.phase == "running" for query in answer.queries),
         memory=answer.memory,
         controller=ControllerStatus(answer.epoch, answer.cpu_s, answer.cycles),
     )
+
+
+def _holding(answer: Watched) -> str:
+    """Tell whether queries are held; the guard may have seen that it does harm."""
+    return "unheld" if answer.unheld else "holding"
 
 
 def query_statuses(fleet: str, answer: Watched) -> list[QueryStatus]:
@@ -194,6 +201,8 @@ def state(seen: QueryView | None, is_open: bool, now_s: float) -> str:
         return "idle"
     if seen.phase == "waiting":
         return "held"
+    if seen.in_sink:
+        return "in sink"
     if now_s - seen.since_s < ADMITTED_S:
         return "admitted"
     return "emitting" if seen.stage == "emit" else "running"

@@ -23,6 +23,8 @@ from slackwater.ipc.messages import (
     Done,
     Gone,
     Grant,
+    InSinks,
+    MemoryUse,
     Note,
     Notes,
     Progress,
@@ -366,3 +368,36 @@ def test_the_fleet_hears_what_concerns_it(path: Path, gate: Gate) -> None:
     eventually(lambda: [c.query for c in gate.commands if c.action == "pause"] == ["a"])
     with pytest.raises(Refused, match="unknown action"):
         control(path, "explode")
+
+
+def test_a_batch_that_waits_for_its_sink_gives_its_slot_back(path: Path, gate: Gate) -> None:
+    gate.arrive("slow")
+    eventually(lambda: gate.grants == [("slow", 1)])
+    gate.arrive("other")
+    eventually(lambda: phases(path) == {"slow": "running", "other": "waiting"})
+    gate.link.send(InSinks(("slow",)))
+    eventually(lambda: gate.grants == [("slow", 1), ("other", 1)])
+    assert {q.spec.name: q.in_sink for q in status(path).queries} == {"slow": True, "other": False}
+    gate.arrive("slow", 2)  # it has come back, and waits for a slot as anyone
+    eventually(lambda: phases(path) == {"slow": "waiting", "other": "running"})
+    assert not any(q.in_sink for q in status(path).queries)
+
+
+def test_slots_follow_the_cores_that_there_are(path: Path, gate: Gate) -> None:
+    gate.link.send(MemoryUse(used=1, limit=10, executors=5, cores=4))
+    gate.arrive("a")
+    eventually(lambda: status(path).slots == 6)
+
+
+def test_gates_are_told_how_long_the_load_asks_them_to_hold(path: Path) -> None:
+    controller = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1))
+    told: list[float] = []
+    link = Link(path, lambda grant: None, lambda holds: None, on_hold=told.append)
+    try:
+        assert link.wait_held(20)
+        slow = QueryProgress("2026-01-01T00:00:00.000Z", 5, Durations(9000, trigger_execution=9000))
+        link.send(*(Progress(f"q{n}", slow) for n in range(5)))
+        eventually(lambda: bool(told) and told[-1] >= 5 * 9.0)
+    finally:
+        link.close()
+        controller.close()

@@ -17,8 +17,10 @@ from slackwater.core.model import (
     Schedule,
     Snapshot,
     Sweep,
+    default_slots,
 )
 from slackwater.core.protocols import Clock
+from slackwater.engines.spark.control.guard import Guard
 from slackwater.engines.spark.control.recent import Recent
 from slackwater.engines.spark.control.view import entry
 from slackwater.engines.spark.progress import QueryObserver, batch_end_s, coming_of
@@ -30,6 +32,7 @@ from slackwater.ipc.messages import (
     FromGate,
     Gone,
     Grant,
+    InSinks,
     MemoryUse,
     Notes,
     Progress,
@@ -53,6 +56,8 @@ from slackwater.ipc.server import Client, Server
 from slackwater.metrics.batches import Coming
 from slackwater.metrics.promises import PromiseObserver
 from slackwater.metrics.results import ResultObserver
+
+HARDLY = 0.8  # a bound on waiting that changes by less is not told
 
 
 class Query:
@@ -114,6 +119,8 @@ class QueryStore:
     def __init__(self) -> None:
         self.queries: dict[str, Query] = {}
         self.memory: Memory | None = None
+        self.cores: int | None = None  # where slots follow them
+        self._executors: int | None = None  # their memory, 0 with a local master
         self.notes = Notes()  # what the fleet says of itself and its queries
         self.recent = Recent[Event]()  # batches and results
 
@@ -148,12 +155,26 @@ class QueryStore:
                 query.state = replace(query.state, spec=message.spec())
                 return False
             case MemoryUse():
-                self.memory = self._fuller(message)
+                self.memory, self._executors = self._fuller(message), message.executors
+                if message.cores is not UNSET:
+                    self.cores = message.cores
                 return False
+            case InSinks(queries=names):
+                return self._enter_sinks(set(names), gate)
             case Notes():
                 self.notes = message
                 return False
         return True
+
+    def _enter_sinks(self, names: set[str], gate: Client) -> bool:
+        """Take it that batches of these only wait; return whether a slot has become free."""
+        freed = False
+        for name, query in self.queries.items():
+            waits = name in names and query.state.phase == "running"
+            if query.gate is gate and query.state.in_sink != waits:
+                query.state = replace(query.state, in_sink=waits)
+                freed |= waits
+        return freed
 
     def lose_gate(self, gate: Client, now_s: float) -> None:
         """Take it that a gate has gone: its queries run by themselves."""
@@ -188,6 +209,11 @@ class QueryStore:
             query.promises.update(spec, results, query.looked_s, done_s)
         return query.heard(metrics)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether batches run on the driver's machine, as far as is known."""
+        return self._executors == 0
+
     def _fuller(self, told: MemoryUse) -> Memory:
         """Return driver or executors, whichever has less room; of those only the state is seen."""
         driver = Memory(told.used, told.limit)
@@ -218,6 +244,8 @@ class GateDriver:
         Grant every arrival at once (dry run, or switched off).
     answers
         Answers questions other than those for the status.
+    guard, held_up
+        Watches whether holding does harm, where somebody can say how many are held up.
     """
 
     def __init__(
@@ -228,26 +256,44 @@ class GateDriver:
         *,
         hold_nothing: bool = False,
         answers: Callable[[Question | Ask], object] = unknown_question,
+        guard: Guard | None = None,
+        held_up: Callable[[Snapshot], int] = lambda snapshot: 0,
     ) -> None:
         self.clock = clock
+        self.guard = guard
+        self._held_up = held_up
         self.slots = slots
         self.hold_nothing = hold_nothing
         self.store = QueryStore()
         self._answers = answers
         self._released_s = math.inf  # when the next query may begin that must not yet
-        self._server = Server(path, clock, read_from_gate, self, lambda: Beat(self.hold_nothing))
+        self._hold_s = 0.0  # that gates are told
+        self._server = Server(path, clock, read_from_gate, self, self._beat)
 
     def close(self) -> None:
         """Stop listening; gates notice at once and open."""
         self._server.close()
 
+    def _beat(self) -> Beat:
+        return Beat(self.hold_nothing, self._hold_s)
+
     # -- driver ---------------------------------------------------------------------------------
 
     def collect(self, now_s: float) -> Snapshot:
         self._released_s = math.inf
+        if self.store.cores is not None:
+            self.slots = default_slots(self.store.cores)
         queries = self.store.queries.values()
         states = tuple(self._shown(query.state, now_s) for query in queries)
-        return Snapshot(now_s, self.slots, states, self.store.memory)
+        snapshot = Snapshot(now_s, self.slots, states, self.store.memory)
+        return snapshot if self.guard is None else self._guarded(snapshot, self.guard)
+
+    def _guarded(self, snapshot: Snapshot, guard: Guard) -> Snapshot:
+        """Add the slots that the guard gives; nobody is counted as running who is not held."""
+        given = replace(snapshot, slots=self.slots + guard.extra)
+        if guard.due(snapshot.now_s) and self.store.is_local and not self.hold_nothing:
+            guard.look(snapshot.now_s, snapshot, self._held_up(given), given.free_slots)
+        return given
 
     def _shown(self, state: QueryState, now_s: float) -> QueryState:
         """Show a query that must not begin yet as one that is not there yet."""
@@ -263,7 +309,7 @@ class GateDriver:
         return replace(state, phase="idle")
 
     def wait(self, until_s: float) -> None:
-        if self.hold_nothing:
+        if self.hold_nothing or (self.guard and self.guard.is_open(self.clock.now())):
             for query in self.store.waiting:
                 query.stage = ""
                 self._grant(query, None)
@@ -272,6 +318,8 @@ class GateDriver:
     # -- enforcer -------------------------------------------------------------------------------
 
     def enforce(self, schedule: Schedule) -> None:
+        if not HARDLY < (schedule.hold_s or 1e-9) / (self._hold_s or 1e-9) < 1 / HARDLY:
+            self._hold_s = round(schedule.hold_s, 1)
         if self.hold_nothing:
             return
         for admission in schedule.admissions:

@@ -7,6 +7,7 @@ It needs no Spark: nothing here imports it.
 
 import json
 import logging
+import os
 import select
 import sys
 import threading
@@ -18,13 +19,14 @@ from typing import Any
 
 from slackwater import policies
 from slackwater.common.logs import configure
-from slackwater.common.procfs import process_cpu_s, thread_cpu_s
+from slackwater.common.procfs import busy_s, process_cpu_s, thread_cpu_s
 from slackwater.common.subprocesses import collect_seldom
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.controller import Controller
 from slackwater.core.errors import SlackwaterError
-from slackwater.core.model import Figures
+from slackwater.core.model import Figures, Snapshot
 from slackwater.engines.spark.control.driver import GateDriver, unknown_question
+from slackwater.engines.spark.control.guard import Guard
 from slackwater.engines.spark.control.view import view
 from slackwater.ipc.messages import Command
 from slackwater.ipc.questions import (
@@ -56,6 +58,7 @@ class ControllerSettings:
     slots: int = 1
     dry_run: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)  # for the policy's constructor
+    guard: bool = True  # whether it looks out for harm that holding does
 
 
 class ControllerService:
@@ -75,10 +78,16 @@ class ControllerService:
             settings.slots,
             hold_nothing=settings.dry_run or not policy.gated,
             answers=self._answer,
+            guard=Guard(os.cpu_count() or 1, busy_s) if settings.guard else None,
+            held_up=self._held_up,
         )
         self.controller = Controller(
             self.driver, policy, self.driver, clock, dry_run=settings.dry_run
         )
+
+    def _held_up(self, snapshot: Snapshot) -> int:
+        """Return how many the policy of this moment would let in if there were slots enough."""
+        return self.controller.policy.held_up(snapshot)
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Decide until ``stop()``."""
@@ -138,6 +147,8 @@ class ControllerService:
             now_s=driver.clock.now(),
             slots=driver.slots,
             open=driver.hold_nothing,
+            extra_slots=driver.guard.extra if driver.guard else 0,
+            unheld=driver.guard is not None and driver.guard.is_open(driver.clock.now()),
             memory=store.memory,
             queries=tuple(view(q.state, q.stage, q.promises) for q in store.queries.values()),
             app_name=store.notes.app_name,

@@ -29,6 +29,7 @@ def view(state: QueryState, stage: str, promises: PromiseObserver) -> QueryView:
         metrics=copy_fields(state.metrics, MetricsView),
         kept=promises.kept,
         broken=promises.broken,
+        in_sink=state.in_sink,
     )
 
 
@@ -42,4 +43,5 @@ def entry(state: QueryState, now_s: float) -> QueryEntry:
         admissions=state.admissions,
         metrics=state.metrics,
         waited_s=state.waited_s(now_s),
+        in_sink=state.in_sink,
     )

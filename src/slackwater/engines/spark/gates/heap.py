@@ -1,18 +1,31 @@
 """How full the heaps of Spark's processes are."""
 
+from msgspec import UNSET
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.gates.method_handles import JavaObject
 from slackwater.ipc.messages import MemoryUse
 
 
+def lasting_bytes(pool: JavaObject) -> int:
+    """Return what lives in a pool of the heap: what its last collection left, never more than is
+    there now.
+    """
+    used = int(pool.getUsage().getUsed())
+    collected = pool.getCollectionUsage()  # null where the pool is never collected by itself
+    left = 0 if collected is None else int(collected.getUsed())
+    return min(used, left) if left > 0 else used
+
+
 class Heap:
     """The driver's heap (with a local master also the executors').
 
-    Young objects are left out: they are mostly garbage that nobody has collected yet.
+    What counts is what was left after the last collection: the rest is mostly garbage. Young
+    objects are left out. Until a pool has been collected once, all that is in it counts.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, follow_cores: bool = False) -> None:
+        self._follow = follow_cores
         jvm: JavaObject = spark._jvm
         beans = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
         heap = [pool for pool in beans if pool.getType().toString().startswith("Heap")]
@@ -25,8 +38,9 @@ class Heap:
 
     def message(self) -> MemoryUse:
         """Return it as it goes to the controller; ``executors`` is 0 with a local master."""
-        used = sum(int(pool.getUsage().getUsed()) for pool in self._pools)
-        return MemoryUse(used, self._limit, 0 if self._local else self._executors())
+        used = sum(map(lasting_bytes, self._pools))
+        cores = int(self._scala_context.defaultParallelism()) if self._follow else UNSET
+        return MemoryUse(used, self._limit, 0 if self._local else self._executors(), cores)
 
     def _executors(self) -> int:
         infos = self._scala_context.statusTracker().getExecutorInfos()

@@ -91,7 +91,10 @@ class _Turnstile:
         self._seq = 0  # arrivals so far
         self._granted = 0  # the latest of them that was granted
         self._holding = False
-        self._link = Link(Path(options["socket"]), self._on_grant, self._on_lease)
+        self._hold_s = 0.0  # what the load asks for
+        self._link = Link(
+            Path(options["socket"]), self._on_grant, self._on_lease, on_hold=self._on_hold
+        )
         self._link.wait_held(CONNECT_S)
 
     def pass_through(self) -> None:
@@ -100,7 +103,8 @@ class _Turnstile:
         self._arrive()
         with self._changed:
             self._changed.wait_for(
-                lambda: not self._holding or self._granted >= self._seq, self._max_wait_s
+                lambda: not self._holding or self._granted >= self._seq,
+                max(self._max_wait_s, self._hold_s),
             )
 
     def close(self) -> None:
@@ -116,6 +120,9 @@ class _Turnstile:
             self._row_limits.set_rows(self._query, grant.rows)
             self._granted = self._seq
             self._changed.notify_all()
+
+    def _on_hold(self, hold_s: float) -> None:
+        self._hold_s = hold_s
 
     def _on_lease(self, holds: bool) -> None:
         with self._changed:

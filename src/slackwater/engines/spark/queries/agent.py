@@ -18,7 +18,6 @@ from slackwater.core.model import QuerySpec
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.clock import ClockGate, ClockGateUnavailable, execution_of
 from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, checkpoint_of
-from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
@@ -26,7 +25,7 @@ from slackwater.engines.spark.progress import batch_end_s, known_progress, read_
 from slackwater.engines.spark.queries.held import GoneOn, Held, TooEarly
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
-from slackwater.engines.spark.queries.status import note
+from slackwater.engines.spark.queries.reporting import MEMORY_ALONE_S, MEMORY_PERIOD_S, Reporter
 from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
 from slackwater.ipc.messages import (
@@ -35,18 +34,12 @@ from slackwater.ipc.messages import (
     Done,
     Gone,
     Grant,
-    MemoryUse,
-    Notes,
     Progress,
     spec_message,
 )
 
 log = logging.getLogger("slackwater.fleet")
 
-MEMORY_PERIOD_S = 1.0  # along with an arrival, which costs the controller nothing more
-MEMORY_ALONE_S = 2.0  # and by itself when there are none
-NOTES_PERIOD_S = 1.0  # between two looks whether something is to be noted
-NOTES_AGAIN_S = 5.0  # for a controller that was started anew
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 
 ASKERS = 4  # frontiers of users that are asked for at once
@@ -65,6 +58,8 @@ class Agent:
         Which gate the fleet has, for those who watch.
     on_command
         Called with what somebody told the controller and the fleet must do. Must return at once.
+    follow_cores
+        Tell how many cores there are: the controller's slots follow them.
     """
 
     def __init__(
@@ -75,30 +70,28 @@ class Agent:
         gate: str,
         on_command: Callable[[Command], None],
         clock: Clock = RealClock(),
+        *,
+        follow_cores: bool = False,
     ) -> None:
         self._clock = clock
         self._handles = Handles(spark)
         self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
         self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
         self._registry = registry
-        self._app_name = spark.sparkContext.appName
-        self._gate = gate
+        self._reporter = Reporter(spark, registry, gate, clock, follow_cores)
         self._sinks: list[ProgressSink] = []
         self.row_limits = RowLimits()  # where grants leave their row limits
-        self._lock = threading.Lock()  # guards the three below
+        self._lock = threading.Lock()  # guards the four below
         self._holding = False  # whether the controller is there and wants queries held
+        self._hold_s = 0.0  # the least time that the load asks gates to hold for
         self._settling = False  # arrivals are no longer told to the controller: nothing is granted
         self._held: dict[str, Held] = {}  # by run
         self._telling = threading.Lock()  # specs reach the controller in the order of changes
         self._closed = threading.Event()
-        self._heap = Heap(spark)
-        self._memory_told_s = 0.0
-        self._noted: Notes | None = None
-        self._noted_s = self._compared_s = 0.0
         # Functions of the user's must not hold up the grants of others.
         self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="slackwater-frontier")
         self._query_events = QueryEvents(spark, self._handles, self._reports)
-        self.link = Link(socket, self._on_grant, self._on_lease, on_command)
+        self.link = Link(socket, self._on_grant, self._on_lease, on_command, self._on_hold)
         registry.subscribe(self._on_change)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
         self._pump.start()
@@ -168,7 +161,7 @@ class Agent:
         with self._lock:
             self._held[gate.run] = held
             if self._holding:
-                gate.close(held.max_wait_s)
+                held.close(self._hold_s)
 
     def _take_off(self, run: str) -> None:
         """Take the gate off a run that has ended, or goes on as plain Spark."""
@@ -198,7 +191,7 @@ class Agent:
             if held is not None:
                 held.max_wait_s = record.spec.max_wait_s
                 if self._holding:
-                    held.gate.close(held.max_wait_s)
+                    held.close(self._hold_s)
 
     def _tell_spec(self, spec: QuerySpec) -> None:
         with self._telling:
@@ -212,7 +205,7 @@ class Agent:
             every = list(self._held.values())
             for held in every:
                 if holds:
-                    held.gate.close(held.max_wait_s)
+                    held.close(self._hold_s)
                 else:
                     held.waiting = False
         for held in every if not holds else ():
@@ -225,6 +218,13 @@ class Agent:
             for record in self._registry.all():
                 if record.present:
                     self.link.send(spec_message(record.spec))
+
+    def _on_hold(self, hold_s: float) -> None:
+        """Hold for so long at least, from the next trigger of each query on."""
+        with self._lock:
+            self._hold_s = hold_s
+            for held in self._held.values() if self._holding else ():
+                held.close(hold_s)
 
     def _on_grant(self, grant: Grant) -> None:
         record = self._registry.get(grant.query)
@@ -252,6 +252,7 @@ class Agent:
                 except Exception as error:  # then Spark moves it, as ever
                     held.raises, why_not = None, str(error)
                 self.row_limits.set_rows(grant.query, grant.rows)
+                held.granted_s = self._clock.monotonic()
                 held.gate.grant()
         except TooEarly:
             self._arrive_again(grant.query, held)
@@ -278,7 +279,8 @@ class Agent:
         while not self._closed.is_set():
             report = self._reports.poll(500, self._milliseconds)
             try:
-                self.link.send(*self._memory(MEMORY_ALONE_S), *self._notes())
+                self.link.send(*self._reporter.memory(MEMORY_ALONE_S), *self._reporter.notes())
+                self.link.send(*self._reporter.sinks(self._granted()))
                 if isinstance(report, JavaList):
                     self._on_started(Start(report))
                 elif isinstance(report, str):
@@ -292,30 +294,10 @@ class Agent:
             if isinstance(report, JavaList):
                 Start(report).let_go()
 
-    def _memory(self, period_s: float) -> list[MemoryUse]:
-        """Return the state of the heap, if it was last told so long ago."""
-        now_s = self._clock.monotonic()
-        if now_s < self._memory_told_s + period_s:
-            return []
-        self._memory_told_s = now_s
-        try:
-            return [self._heap.message()]
-        except Exception as error:  # must not cost the report that is in hand
-            log.info("the heap cannot be read: %s", error)
-            return []
-
-    def _notes(self) -> list[Notes]:
-        """Return what only we know of the queries, if it has changed; now and then all the same."""
-        now_s = self._clock.monotonic()
-        if now_s < self._compared_s + NOTES_PERIOD_S:
-            return []
-        self._compared_s = now_s
-        notes = {record.name: note(record) for record in self._registry.all()}
-        found = Notes(self._app_name, self._gate, notes)
-        if found == self._noted and now_s < self._noted_s + NOTES_AGAIN_S:
-            return []
-        self._noted, self._noted_s = found, now_s
-        return [found]
+    def _granted(self) -> dict[str, float]:
+        """Return when the batches that run now were let in, by run."""
+        with self._lock:
+            return {run: h.granted_s for run, h in self._held.items() if h.granted_s is not None}
 
     def _present(self, run: str) -> QueryRecord | None:
         """Return the query whose present run this is, if it is not being stopped."""
@@ -335,7 +317,7 @@ class Agent:
                 return
             held.seq += 1
             held.waiting = self._holding
-            held.arrived_s = self._clock.monotonic()
+            held.arrive(self._clock.monotonic())
             first, held.starting = held.starting, False
         if first:
             held.gate.finish_install()
@@ -355,7 +337,7 @@ class Agent:
         if held.raises is not None and held.began_ms is not None:
             held.raises.look(held.view.marks_ms, held.began_ms)
         self.link.send(
-            *self._memory(MEMORY_PERIOD_S),
+            *self._reporter.memory(MEMORY_PERIOD_S),
             Arrive(
                 name,
                 held.seq,

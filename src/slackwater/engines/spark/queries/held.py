@@ -33,10 +33,25 @@ class Held:
     waiting: bool = False
     starting: bool = False  # installed at start, first trigger not yet reached
     arrived_s: float = 0.0  # when it last came to its gate, on a clock that never jumps
+    granted_s: float | None = None  # when it was let go on; None: it waits, or went by itself
+    bound_s: float = 0.0  # how long its gate holds it this time, at least
+    _told_s: tuple[float, ...] = ()  # bounds that its gate was told since it last came
     raises: WatermarkRaise | None = None  # where its watermark can be raised ahead of Spark
     began_ms: int | None = None  # when its last trigger began, if that was to read everything
     # Held while it is let go on, or its gate is opened: a watermark must not move under a batch.
     turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def close(self, hold_s: float) -> None:
+        """Hold from its next trigger on, for its own bound or for what the load asks for."""
+        bound_s = max(self.max_wait_s, hold_s)
+        self._told_s = (*self._told_s[-1:], bound_s)
+        self.gate.close(bound_s)
+
+    def arrive(self, now_s: float) -> None:
+        """Take it that it has come: which bound its gate has read is not known if it changed."""
+        self.arrived_s, self.granted_s = now_s, None
+        self.bound_s = min(self._told_s, default=self.max_wait_s)
+        self._told_s = self._told_s[-1:]
 
     def raise_watermark(self, grant: Grant, now_ms: int, monotonic_s: float) -> None:
         """Raise the watermark to what has arrived, before the query goes on; under ``turn``.
@@ -64,7 +79,7 @@ class Held:
                     raise TooEarly
             if reach_ms is not None and reach_ms > (self.view.watermark_ms or 0):
                 waited_s = monotonic_s - self.arrived_s
-                if waited_s > MARGIN * self.max_wait_s or not self.gate.occupied:
+                if waited_s > MARGIN * self.bound_s or not self.gate.occupied:
                     raise GoneOn
                 self.view.raise_watermark(reach_ms)
         except Py4JError as error:

@@ -20,7 +20,7 @@ class QueryStatus:
     """One row of the table."""
 
     name: str
-    state: str  # held, running, idle, starting, paused, stopped, failed
+    state: str  # held, running, in sink, idle, starting, paused, stopped, failed
     gate: str  # clock, source, none
     priority: float
     waited_s: float = 0.0
@@ -163,7 +163,7 @@ _TEXTS = {
 def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
     """Make a row of the table of a record and what the controller knows of the query."""
     metrics = known.metrics if known else QueryMetrics()
-    phase = known.phase if known else "running"
+    phase = "in sink" if known and known.in_sink else known.phase if known else "running"
     newest_s = metrics.max_event_s
     return QueryStatus(
         name=record.name,

@@ -1,0 +1,78 @@
+"""Which batches only wait for their sinks: no job of theirs runs, and the machine has room."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+
+from slackwater.common.procfs import busy_s
+from slackwater.engines.spark.gates.method_handles import JavaObject
+
+log = logging.getLogger("slackwater.fleet")
+
+LONG_S = 1.0  # after its grant: planning and commits are over, unless the machine is full
+FULL = 0.8  # of all cores: then a batch without a job may well be planning
+
+
+class SinkWatch:
+    """Looks at the jobs of batches that have run for long; Spark groups jobs by a query's run.
+
+    Parameters
+    ----------
+    active
+        Returns the runs of which a job runs now.
+    machine_s
+        Returns the CPU time that the machine has used so far.
+    cores
+        Of the machine.
+    """
+
+    def __init__(
+        self,
+        active: Callable[[], set[str]],
+        machine_s: Callable[[], float] = busy_s,
+        cores: int = os.cpu_count() or 1,
+    ) -> None:
+        self._active = active
+        self._machine_s = machine_s
+        self._cores = cores
+        self._quiet: set[str] = set()  # those without a job at the last look
+        self._in_sink: set[str] = set()
+        self._looked: tuple[float, float] | None = None  # when, and the CPU time until then
+
+    def look(self, granted: Mapping[str, float], now_s: float) -> set[str]:
+        """Return the runs whose batches wait for their sinks.
+
+        Parameters
+        ----------
+        granted
+            When the batch of each run was let in.
+        """
+        long = {run for run, at_s in granted.items() if now_s - at_s >= LONG_S}
+        used_s = self._machine_s()
+        before, self._looked = self._looked, (now_s, used_s)
+        if not long:
+            self._quiet, self._in_sink = set(), set()
+            return self._in_sink
+        full = before is None or used_s - before[1] > FULL * self._cores * (now_s - before[0])
+        quiet = long - self._active()
+        # Twice in a row: between two jobs of a batch there is a moment without one.
+        found = quiet & self._in_sink if full else quiet & self._quiet
+        self._quiet, self._in_sink = quiet, found
+        return found
+
+
+def active_runs(spark: SparkSession) -> Callable[[], set[str]]:
+    """Return what asks Spark for the runs of which a job runs."""
+    context: JavaObject = spark._jsc.sc()
+    jvm: JavaObject = spark._jvm
+    running = jvm.java.util.ArrayList()
+    running.add(jvm.org.apache.spark.JobExecutionStatus.RUNNING)
+
+    def ask() -> set[str]:
+        jobs = context.statusStore().jobsList(running)
+        groups = (jobs.apply(place).jobGroup() for place in range(jobs.size()))
+        return {str(group.get()) for group in groups if group.isDefined()}
+
+    return ask

@@ -1,0 +1,103 @@
+"""What the driver tells the controller beside its queries: memory, cores, notes, slow sinks."""
+
+import logging
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from slackwater.core.protocols import Clock
+from slackwater.engines.spark.gates.heap import Heap
+from slackwater.engines.spark.gates.sinks import SinkWatch, active_runs
+from slackwater.engines.spark.queries.registry import Registry
+from slackwater.engines.spark.queries.status import note
+from slackwater.ipc.messages import InSinks, MemoryUse, Notes
+
+log = logging.getLogger("slackwater.fleet")
+
+MEMORY_PERIOD_S = 1.0  # along with an arrival, which costs the controller nothing more
+MEMORY_ALONE_S = 2.0  # and by itself when there are none
+NOTES_PERIOD_S = 1.0  # between two looks whether something is to be noted
+NOTES_AGAIN_S = 5.0  # for a controller that was started anew
+SINKS_PERIOD_S = 0.5  # between two looks at batches that have run for long
+
+
+class Reporter:
+    """Remembers what was told and when, so that little is told twice.
+
+    Parameters
+    ----------
+    gate
+        Which gate the fleet has, for those who watch.
+    follow_cores
+        Tell how many cores there are: the controller's slots follow them.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        registry: Registry,
+        gate: str,
+        clock: Clock,
+        follow_cores: bool,
+    ) -> None:
+        self._registry = registry
+        self._gate = gate
+        self._clock = clock
+        self._app_name = spark.sparkContext.appName
+        self._heap = Heap(spark, follow_cores)
+        self._sinks = SinkWatch(active_runs(spark))
+        self._memory_told_s = 0.0
+        self._noted: Notes | None = None
+        self._noted_s = self._compared_s = self._sinks_s = 0.0
+        self._in_sinks: set[str] = set()  # that were told
+
+    def memory(self, period_s: float) -> list[MemoryUse]:
+        """Return the state of the heap, if it was last told so long ago."""
+        now_s = self._clock.monotonic()
+        if now_s < self._memory_told_s + period_s:
+            return []
+        self._memory_told_s = now_s
+        try:
+            return [self._heap.message()]
+        except Exception as error:  # must not cost the report that is in hand
+            log.info("the heap cannot be read: %s", error)
+            return []
+
+    def notes(self) -> list[Notes]:
+        """Return what only we know of the queries, if it has changed; now and then all the same."""
+        now_s = self._clock.monotonic()
+        if now_s < self._compared_s + NOTES_PERIOD_S:
+            return []
+        self._compared_s = now_s
+        notes = {record.name: note(record) for record in self._registry.all()}
+        found = Notes(self._app_name, self._gate, notes)
+        if found == self._noted and now_s < self._noted_s + NOTES_AGAIN_S:
+            return []
+        self._noted, self._noted_s = found, now_s
+        return [found]
+
+    def sinks(self, granted: Mapping[str, float]) -> list[InSinks]:
+        """Return the queries whose batches only wait for their sinks, if they are others now.
+
+        Parameters
+        ----------
+        granted
+            When the batch of each run was let in, of those that run one.
+        """
+        now_s = self._clock.monotonic()
+        if now_s < self._sinks_s + SINKS_PERIOD_S:
+            return []
+        self._sinks_s = now_s
+        try:
+            runs = self._sinks.look(granted, now_s)
+        except Exception as error:  # a batch that waits keeps its slot, as it used to
+            log.info("the jobs of Spark cannot be seen: %s", error)
+            runs = set()
+        records = (self._registry.of_run(run) for run in runs)
+        found = {record.name for record in records if record is not None}
+        if found == self._in_sinks:
+            return []
+        for name in found - self._in_sinks:
+            log.info("%s waits for its sink: its slot is given to others meanwhile", name)
+        self._in_sinks = found
+        return [InSinks(tuple(sorted(found)))]

@@ -1,0 +1,41 @@
+"""Batches that only wait for their sinks, on a machine that is scripted."""
+
+from slackwater.engines.spark.gates.sinks import SinkWatch
+
+
+class Machine:
+    def __init__(self) -> None:
+        self.active: set[str] = set()
+        self.used_s = 0.0
+
+    def watch(self) -> SinkWatch:
+        return SinkWatch(lambda: self.active, lambda: self.used_s, cores=2)
+
+
+def test_a_batch_without_a_job_beside_idle_cores_waits_for_its_sink() -> None:
+    machine = Machine()
+    watch = machine.watch()
+    machine.active = {"busy"}
+    granted = {"sink": 0.0, "busy": 0.0, "young": 2.4}
+    assert watch.look(granted, 1.5) == set()  # once may be between two jobs
+    assert watch.look(granted, 2.0) == {"sink"}
+    assert watch.look(granted, 2.5) == {"sink"}
+    machine.active = {"sink"}  # it goes on
+    assert watch.look(granted, 3.0) == set()
+
+
+def test_on_a_full_machine_a_batch_without_a_job_may_be_planning() -> None:
+    machine = Machine()
+    watch = machine.watch()
+    for step in range(6):
+        machine.used_s += 0.95
+        assert watch.look({"slow": 0.0}, 1.5 + 0.5 * step) == set()
+
+
+def test_who_has_come_back_waits_no_more() -> None:
+    machine = Machine()
+    watch = machine.watch()
+    for now_s in (1.5, 2.0):
+        watch.look({"sink": 0.0}, now_s)
+    assert watch.look({}, 2.5) == set()
+    assert watch.look({"sink": 2.6}, 3.0) == set()
