@@ -39,7 +39,7 @@ def query(
         (InputStream("feed", "t", watermark_delay_s=0.3),),
     )
     # Its last batch read what there was, the newest event 20 ms old.
-    start_s = min(since_s - 0.2, end_s + (0.33 if swept else 0.2))
+    start_s = end_s + 0.33 if swept else min(since_s - 0.2, end_s + 0.2)
     known = {
         "batches": 9,
         "rows": 9000,

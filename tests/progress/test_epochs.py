@@ -141,3 +141,78 @@ def test_without_a_look_inside_a_join_is_followed_by_the_watermark_it_ran_with()
 def test_sessions_have_no_known_end() -> None:
     sessions = replace(TUMBLING, windows=(Window("session", 5.0, 5.0),))
     assert epochs(sessions).stage == "free"
+
+
+def joined(policy_max: bool, delays_s: tuple[float, float] = (1.0, 30.0)) -> QueryEpochs:
+    """Return two inputs that are equally far after some batches."""
+    streams = tuple(InputStream(f"s{n}", "t", d) for n, d in enumerate(delays_s))
+    query = epochs(Deadlines(TUMBLING.windows, streams))
+    before_s = None
+    for batch in range(1, 6):
+        parts_s = tuple(100.0 + batch - 0.02 - delay_s for delay_s in delays_s)
+        coming_s = max(parts_s) if policy_max else min(parts_s)
+        query.update(metrics(batch, 100.0 + batch, before_s, coming_s, input_watermarks_s=parts_s))
+        before_s = coming_s
+    return query
+
+
+def test_the_largest_watermark_counts_where_spark_takes_it() -> None:
+    smallest, largest = joined(policy_max=False), joined(policy_max=True)
+    assert smallest.base_s - smallest.window_end_s == 30.0
+    assert largest.base_s - largest.window_end_s == 1.0
+    assert largest.arrival is not None
+    assert largest.interval_s[1] < 1.0
+
+
+def test_producers_whose_clocks_run_ahead_are_expected_ahead() -> None:
+    query = epochs()
+    for batch in range(1, 30):
+        start_s = 100.0 + batch
+        newest_s = start_s + 5.0 - 0.02 * (batch % 3)
+        query.update(metrics(batch, start_s, newest_s - 1.3, newest_s - 0.3))
+    ready_s = query.ready_s(waste_s=0.2, last_try_s=query.last_read_s)
+    assert ready_s == pytest.approx(query.window_end_s + 0.3 - 5.0, abs=0.3)
+    tried_s = query.ready_s(waste_s=0.2, last_try_s=ready_s + 0.1)
+    assert tried_s > ready_s + 0.1
+
+
+def test_a_silent_input_teaches_nothing() -> None:
+    """Batches of a join go on, its watermark stands still: that is no lag of the stream."""
+    query = epochs()
+    for batch in range(1, 30):
+        start_s = 100.0 + batch
+        query.update(metrics(batch, start_s, start_s - 1.35, start_s - 0.35))
+    known_s = query.interval_s[1]
+    for batch in range(30, 90):
+        query.update(metrics(batch, 100.0 + batch, 128.65, 128.65))
+    assert query.arrival is not None
+    assert query.arrival.mean_s < 0.5
+    assert query.interval_s[1] < known_s + 3.5
+
+
+def replay(speed: float, lag_s: float, batches: int = 6) -> QueryEpochs:
+    """Return an hour's windows over a source that tells no backlog."""
+    hour = replace(TUMBLING, windows=(Window("tumbling", 3600.0, 3600.0),))
+    query = epochs(hour)
+    for batch in range(1, batches + 1):
+        start_s = 100_000.0 + batch
+        newest_s = start_s - lag_s + (speed - 1) * batch
+        query.update(metrics(batch, start_s, newest_s - 1, newest_s - 0.3, max_event_s=newest_s))
+    return query
+
+
+def test_history_is_read_without_a_pause() -> None:
+    assert replay(speed=60.0, lag_s=20_000.0).behind
+    assert replay(speed=60.0, lag_s=20_000.0).ready_s(0.2, 100_006.0) == 0.0
+    assert replay(speed=1.0, lag_s=20_000.0, batches=1).behind  # nobody knows yet
+
+
+def test_who_is_level_or_always_as_late_is_not_behind() -> None:
+    assert not replay(speed=1.0, lag_s=0.1).behind
+    assert not replay(speed=1.0, lag_s=600.0).behind
+
+
+def test_history_ends_where_nothing_more_is_found() -> None:
+    query = replay(speed=60.0, lag_s=20_000.0)
+    query.find_nothing()
+    assert not query.behind

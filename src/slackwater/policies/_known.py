@@ -9,6 +9,7 @@ from slackwater.progress.epochs import RETRY_S, QueryEpochs
 from slackwater.progress.forwarding import row_cost_s
 
 UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
+UNSEEN = 8.0  # times the most rows that a batch had: what so many cost is not known
 DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
 
 EMIT, SWEEP, OTHER = range(3)  # what its next batch is for
@@ -37,6 +38,7 @@ class Known:
         self.soft_until_s = -math.inf  # until then it gives way to sweeps that are near
         self.rows = 0  # read until the last look
         self.supply = Supply()
+        self.most_rows = 0.0  # of a batch; what was long ago counts less and less
 
 
 def again_s(known: Known, query: QueryState) -> float:
@@ -58,15 +60,47 @@ def cost_s(known: Known, query: QueryState) -> float:
     return sweep_s + metrics.beyond.fixed_s
 
 
+def row_s(known: Known, query: QueryState, rows: float) -> float:
+    """Return what each of so many rows costs here.
+
+    Batches of one size show no slope, and all cost seems fixed; of a multiple of what was ever
+    read that is not to be believed.
+
+    >>> from slackwater.core.model import QueryMetrics, QuerySpec
+    >>> known = Known(0, None)
+    >>> known.most_rows = 100.0
+    >>> query = QueryState(QuerySpec("q"), metrics=QueryMetrics(batch_s=0.3, batch_per_row_s=0.0))
+    >>> row_s(known, query, 200.0), row_s(known, query, 1e6)
+    (0.0, 0.003)
+    """
+    metrics = query.metrics
+    if metrics.batch_per_row_s or not known.most_rows or rows < UNSEEN * known.most_rows:
+        return metrics.batch_per_row_s or 0.0
+    return (metrics.batch_s or known.fixed_s) / known.most_rows
+
+
+def grown_cost_s(known: Known, query: QueryState, at_s: float) -> float:
+    """Return how much the cost will have grown by rows that come until then."""
+    rows = waiting_rows(query, at_s)
+    came = max(0.0, rows - (query.metrics.backlog_rows or 0.0))
+    return came * (row_s(known, query, rows) + query.metrics.beyond.per_row_s)
+
+
 def drain_s(known: Known, query: QueryState) -> float:
     """Return when enough rows wait that reading them early shortens the sweep.
 
     Infinite if that is not before it.
     """
     metrics = query.metrics
-    if known.epochs.stage != "sweep" or not metrics.batch_per_row_s:
+    if known.epochs.stage != "sweep":
         return math.inf
-    rows = DRAIN_PAYS * known.fixed_s / metrics.batch_per_row_s - (metrics.backlog_rows or 0.0)
+    if metrics.batch_per_row_s:
+        rows = DRAIN_PAYS * known.fixed_s / metrics.batch_per_row_s
+    elif known.most_rows:
+        rows = UNSEEN * known.most_rows  # nobody knows what so many cost: that is found out early
+    else:
+        return math.inf
+    rows -= metrics.backlog_rows or 0.0
     if rows <= 0:
         from_s = metrics.batch_start_s or 0.0
     elif metrics.arrival_rate:

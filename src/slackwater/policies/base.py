@@ -24,6 +24,7 @@ OVERDUE_SHARE = 0.5
 
 ROUNDS = 4.0  # of all queries through all slots: a shorter bound on waiting cannot be kept
 MEASURE_S = 1.0  # between two looks at the load
+LATELY_S = 60.0  # who was not admitted for so long is no load
 
 
 class Policy(ABC):
@@ -77,7 +78,12 @@ class Policy(ABC):
         if 0.0 <= snapshot.now_s - self._measured_s < MEASURE_S:
             return
         self._measured_s = snapshot.now_s
-        batches_s = (q.metrics.batch_s or 0.0 for q in snapshot.queries if not q.in_sink)
+        since_s = snapshot.now_s - LATELY_S
+        batches_s = (
+            query.metrics.batch_s or 0.0
+            for query in snapshot.queries
+            if not query.in_sink and (query.admitted_s or 0.0) > since_s
+        )
         self._round_s = self._hold_s = ROUNDS * sum(batches_s) / snapshot.slots
 
     def _first(

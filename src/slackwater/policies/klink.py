@@ -5,10 +5,20 @@ from collections.abc import Iterable, Sequence
 from slackwater import progress
 from slackwater.core.model import Admission, Figures, QueryState, Snapshot
 from slackwater.policies._due_queries import Entry
-from slackwater.policies._known import OTHER, SWEEP, UNKNOWN_COST_S, Known, waiting_rows
+from slackwater.policies._known import (
+    OTHER,
+    SWEEP,
+    UNKNOWN_COST_S,
+    Known,
+    drain_s,
+    grown_cost_s,
+    row_s,
+    waiting_rows,
+)
 from slackwater.policies._load import Demand, Load
 from slackwater.policies.base import overdue_s
 from slackwater.policies.klink_paper import KlinkPaper
+from slackwater.progress.epochs import RETRY_S
 
 LOOK_S = 0.01  # CPU time of a trigger that finds nothing
 SILENT = 3  # looks in a row that found nothing: more are needed than a bad guess explains
@@ -16,6 +26,7 @@ SILENT_S = 2.0  # between two looks at a source that is silent, unless very many
 LOOKS_HELD = 3.0  # looks at silent sources in the time that no gate opens by itself
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
+FORGET_ROWS = 0.95  # of the most rows of a batch, at each
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
 UNPROMISED = 0.25  # weight of a refresh that keeps no promise, against a result that is late
 MOST_WEIGHT = 1e9
@@ -95,24 +106,33 @@ class Klink(KlinkPaper):
         if self._interruptible:
             return
         self._count_looks(known, query, looked, moved=known.epochs.window_end_s > end_s)
+        if known.rank == SWEEP:
+            known.drain_s = drain_s(known, query)
+            grown_s = grown_cost_s(known, query, max(known.due_s, self._now_s))
+            known.cost_s += grown_s
+            known.urgency_s -= grown_s
         known.refreshing = False
+        if _is_silent(known) and query.admitted_s is not None:
+            pause_s = self._load.look_s
+            if known.rank == OTHER:  # nothing was ever read
+                pause_s = max(pause_s, min(SILENT_S, RETRY_S * 2.0 ** min(known.fruitless, 10)))
+            known.due_s = max(known.due_s, query.admitted_s + pause_s)
         if _is_refreshed(query):
             due_s = self._refresh_s(known, query)
             if known.rank == OTHER or due_s < known.due_s:
                 known.rank, known.refreshing = OTHER, True
                 known.due_s = known.urgency_s = due_s
-        elif known.tries >= SILENT and query.admitted_s is not None:
-            known.due_s = max(known.due_s, query.admitted_s + self._load.look_s)
 
     def _count_looks(self, known: Known, query: QueryState, looked: bool, moved: bool) -> None:
         rows, known.rows = query.metrics.rows - known.rows, query.metrics.rows
         if rows > 0:
+            known.most_rows = max(float(rows), FORGET_ROWS * known.most_rows)
             known.supply.take(rows)
             known.stretch = max(1.0, 0.85 * known.stretch)
         elif looked and known.fruitless:
             known.supply.find_nothing()
             known.stretch *= 2.0
-        if moved:
+        if moved or known.epochs.behind:
             known.tries = 0
         elif looked and known.rank == SWEEP and (query.admitted_s or 0.0) >= known.epochs.base_s:
             known.tries += 1
@@ -144,18 +164,18 @@ class Klink(KlinkPaper):
         if self._interruptible:
             return entry
         chance, ripe_s = 1.0, max(known.due_s, query.since_s)
-        silent = max(known.tries, known.fruitless) >= SILENT
         if known.refreshing:
             chance /= 1 + known.fruitless
             chance *= 1.0 if query.spec.target_s is not None else UNPROMISED
         elif known.rank != OTHER:
             # Who catches up with hours is not older than who has waited for a window.
             ripe_s = max(known.expected_s, query.since_s - known.epochs.period_s)
-            if silent:  # nothing ages while nothing comes
+            if _is_silent(known):  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)
+        least_s = self._hold_s if _is_silent(known) else self._round_s
         return entry._replace(
-            overdue_s=overdue_s(query, self._hold_s if silent else self._round_s),
+            overdue_s=overdue_s(query, least_s),
             worth=min(query.spec.priority, MOST_WEIGHT) * chance,
             cost_s=max(known.cost_s - query.metrics.beyond.fixed_s, 1e-3),  # what is done here
             ripe_s=ripe_s,
@@ -190,8 +210,8 @@ class Klink(KlinkPaper):
 
     def _is_much(self, query: QueryState, now_s: float) -> bool:
         """Tell whether the rows that wait are worth a drain that slows other batches down."""
-        rows_s = waiting_rows(query, now_s) * (query.metrics.batch_per_row_s or 0.0)
-        return rows_s > MUCH * self._known[query.name].fixed_s
+        known, rows = self._known[query.name], waiting_rows(query, now_s)
+        return rows * row_s(known, query, rows) > MUCH * known.fixed_s
 
     def _ready(self, now_s: float) -> list[int]:
         if self._interruptible:
@@ -217,6 +237,11 @@ class Klink(KlinkPaper):
             return super()._figures(known, stage)
         slack_s = known.due_s - self._now_s if known.due_s > 0 else None
         return Figures("refresh", slack_s=slack_s, cost_s=known.cost_s)
+
+
+def _is_silent(known: Known) -> bool:
+    """Tell whether looks at its input have brought nothing for a while."""
+    return max(known.tries, known.fruitless) >= SILENT
 
 
 def _is_refreshed(query: QueryState) -> bool:

@@ -194,6 +194,7 @@ class KlinkPaper(Policy):
             known.fruitless = 0
         elif known.seen[1] != query.admitted_s:
             known.fruitless += 1
+            known.epochs.find_nothing()
         known.seen, known.batches = (metrics, query.admitted_s), metrics.batches
         epochs = known.epochs
         epochs.update(metrics)

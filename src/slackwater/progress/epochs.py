@@ -6,7 +6,7 @@ the window's end, and in append mode the *emit*, the batch after it that runs wi
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from slackwater.core.model import QueryMetrics, Sweep
@@ -16,6 +16,11 @@ from slackwater.progress.base import DelayStats, SweepDelay, SweepEstimator
 Stage = Literal["learn", "sweep", "emit", "free"]
 
 RETRY_S = 0.02  # pause before a sweep that came too early is tried again, at least
+SURE = 2  # batches that must show it before the largest watermark is taken to count
+AHEAD_S = 0.05  # event times so little ahead of our clock are not taken for a clock that is
+FORGET_AHEAD = 0.02  # of the difference, at each batch
+LEVEL_S = 10.0  # events so new: the source has been read to its end, or nearly
+CATCH_UP = 1.5  # seconds of event time read in a second: more than can come in
 PATIENCE = 0.25  # and as a share of the time since it was due, so that a dry source costs little
 
 
@@ -39,7 +44,11 @@ class QueryEpochs:
         self._inputs: list[SweepEstimator] = []
         self._metrics = QueryMetrics()
         delays = [i.watermark_delay_s for i in deadlines.inputs if i.watermark_delay_s is not None]
-        self.watermark_delay_s = max(delays, default=0.0)
+        self._delays_s = delays
+        self._largest = 0  # batches in a row whose watermark was the largest of its inputs'
+        self._ahead_s = 0.0  # by how much event times are ahead of our clock
+        self._moved_to_s = 0.0  # the watermark that was last observed
+        self.watermark_delay_s = self._awaited_s(delays)
         self._windows = deadlines.closing
         self.period_s = min((w.slide_s for w in self._windows), default=1.0)  # between two sweeps
         self._single = len(delays) == 1
@@ -67,13 +76,22 @@ class QueryEpochs:
             sum(i.watermark_delay_s is not None for i in self.deadlines.inputs),
         )
         if same:
-            self.deadlines, self.watermark_delay_s = deadlines, max(delays, default=0.0)
+            self.deadlines, self._delays_s = deadlines, delays
+            self.watermark_delay_s = self._awaited_s(delays)
         return same
+
+    def _awaited_s(self, delays_s: Sequence[float]) -> float:
+        """Return the delay of the input that Spark waits for: the longest, or where the largest
+        of several watermarks counts (``multipleWatermarkPolicy``), the shortest.
+        """
+        if not delays_s:
+            return 0.0
+        return min(delays_s) if self._largest >= SURE else max(delays_s)
 
     @property
     def base_s(self) -> float:
         """The time when the sweeping watermark would be there if no event were delayed."""
-        return self.window_end_s + self.watermark_delay_s
+        return self.window_end_s + self.watermark_delay_s - self._ahead_s
 
     def update(self, metrics: QueryMetrics) -> None:
         """Take new metrics; cheap when they tell nothing new."""
@@ -92,7 +110,7 @@ class QueryEpochs:
         Nor would that do where rows come in bursts, from another query: their lag is never less
         than the time at which they were looked for.
         """
-        delay_s = max(0.0, sweep.arrived_s - sweep.end_s - self.watermark_delay_s)
+        delay_s = max(0.0, sweep.arrived_s - sweep.end_s - self._offset_s)
         self._whole.observe(DelayStats(1, delay_s, delay_s * delay_s))
         self._whole.close_epoch(delay_s)
         self._predict()
@@ -101,7 +119,7 @@ class QueryEpochs:
     def following_s(self) -> float:
         """The time when the sweeping watermark of the window after that is expected."""
         mean_s = self.arrival.mean_s if self.arrival is not None else 0.0
-        return self.following_end_s + self.watermark_delay_s + mean_s
+        return self.following_end_s + self._offset_s + mean_s
 
     def ready_s(self, waste_s: float, last_try_s: float) -> float:
         """Return from when on a sweep is worth its cost.
@@ -135,24 +153,69 @@ class QueryEpochs:
         Both have the same distribution.
         """
         start_s = metrics.batch_start_s
+        coming_s = self._coming_s(metrics)
         unread = (metrics.backlog_rows or 0.0) - (metrics.buffered_rows or 0.0)
-        self.behind = unread > _shallow(metrics)
+        self.behind = unread > _shallow(metrics) or self._catches_up(metrics, before)
         if start_s is None or self.behind:
             return  # the batch was not let read to the frontier
         self.last_read_s = start_s
         if metrics.sweep is not None:
             return  # somebody sees the sweeps themselves
-        coming_s = self._coming_s(metrics)
         if not self._single and metrics.next_watermark_s is None:
             start_s = before.batch_start_s  # what that batch read is known only now
         if coming_s is None or start_s is None:
             return
-        lag_s = start_s - coming_s - self.watermark_delay_s
-        self._whole.observe(DelayStats.of_lag(max(0.0, lag_s)))
         parts_s = metrics.input_watermarks_s
+        self._watch_policy(parts_s, metrics.next_watermark_s)
+        lag_s = start_s - coming_s - self.watermark_delay_s
+        self._watch_clocks(lag_s)
+        lag_s += self._ahead_s
+        moved, self._moved_to_s = coming_s > self._moved_to_s, coming_s
+        usual_s = self.arrival.mean_s if self.arrival is not None else math.inf
+        if not moved and lag_s > usual_s + self.period_s:
+            return  # an input is silent: that is no lag of the stream
+        self._whole.observe(DelayStats.of_lag(max(0.0, lag_s)))
         if len(parts_s) > 1:
             self._observe_inputs(start_s, parts_s)
         self._predict()
+
+    @property
+    def _offset_s(self) -> float:
+        """From a window's end to its base."""
+        return self.watermark_delay_s - self._ahead_s
+
+    def find_nothing(self) -> None:
+        """Take it that there was nothing to read."""
+        self.behind = False
+
+    def _catches_up(self, metrics: QueryMetrics, before: QueryMetrics) -> bool:
+        """Tell whether a source that tells no backlog has more: its events are old, and the last
+        batch came nearer to the present. Until two batches ran, old events are enough.
+        """
+        newest_s, start_s = metrics.max_event_s, metrics.batch_start_s
+        if metrics.backlog_rows is not None or newest_s is None or start_s is None:
+            return False
+        if start_s - newest_s < LEVEL_S:
+            return False
+        if before.max_event_s is None or before.batch_start_s is None:
+            return True
+        return newest_s - before.max_event_s > CATCH_UP * (start_s - before.batch_start_s)
+
+    def _watch_policy(self, parts_s: tuple[float, ...], whole_s: float | None) -> None:
+        """See which of several watermarks Spark takes; equal ones do not tell."""
+        if len(parts_s) > 1 and whole_s is not None and max(parts_s) > min(parts_s):
+            knew = self._largest >= SURE
+            self._largest = self._largest + 1 if whole_s == max(parts_s) else 0
+            if knew != (self._largest >= SURE):
+                self.watermark_delay_s = self._awaited_s(self._delays_s)
+                self._ahead_s, self._whole = 0.0, self._make()  # what was learnt is of another base
+
+    def _watch_clocks(self, lag_s: float) -> None:
+        """Follow event times that are ahead of our clock, which no delay of events can explain."""
+        if lag_s + self._ahead_s < -AHEAD_S:
+            self._ahead_s = -lag_s
+        elif self._ahead_s:  # forgotten slowly: the nearest to our clock may come seldom
+            self._ahead_s = max(0.0, self._ahead_s - FORGET_AHEAD * (lag_s + self._ahead_s))
 
     def _predict(self) -> None:
         before, self.arrival = self.arrival, self._whole.estimate()
@@ -166,7 +229,7 @@ class QueryEpochs:
         while len(self._inputs) < len(watermarks_s):
             self._inputs.append(self._make())
         for one, watermark_s in zip(self._inputs, watermarks_s, strict=False):
-            lag_s = start_s - watermark_s - self.watermark_delay_s
+            lag_s = start_s - watermark_s - self._offset_s
             one.observe(DelayStats.of_lag(max(0.0, lag_s)))
 
     def _advance(self, metrics: QueryMetrics) -> None:

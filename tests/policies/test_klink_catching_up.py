@@ -1,0 +1,67 @@
+"""History, long windows and rows that pile up."""
+
+from dataclasses import replace
+
+from slackwater import policies
+from slackwater.core import QuerySpec, Snapshot
+from tests.policies.fleet_script import START, Scripted, run, windows
+from tests.policies.test_klink import NOW, query
+
+HOUR_S = 3600.0
+
+
+class History(Scripted):
+    """Reads ten minutes of events a batch, and tells how old they are."""
+
+    def _after_batch(self, before):  # type: ignore[no-untyped-def]
+        event_s = START - 40 * HOUR_S + 600.0 * len(self.begun_s)
+        found = super()._after_batch(before)
+        mark_s = event_s - 0.3
+        return replace(found, max_event_s=event_s, next_watermark_s=mark_s)
+
+
+def test_history_is_read_beside_a_running_batch() -> None:
+    replay = History(QuerySpec("replay", max_wait_s=9000.0, deadlines=windows(HOUR_S)))
+    other = Scripted(QuerySpec("other", max_wait_s=100.0), batch_s=0.9)
+    run(policies.load("klink"), [replay, other], 60)
+    assert len(replay.begun_s) > 150
+
+
+def test_history_is_followed_by_a_look_that_finds_its_end() -> None:
+    """Who waits for all that is there to be read waits for a trigger that finds nothing."""
+    replay = History(QuerySpec("replay", max_wait_s=9000.0, deadlines=windows(HOUR_S)))
+    replay.arrives = lambda since_s, now_s: len(replay.begun_s) < 12
+    run(policies.load("klink"), [replay], 20)
+    assert len(replay.begun_s) == 12
+    assert len(replay.looks_s) > 12
+
+
+def test_long_windows_are_drained_on_a_busy_fleet() -> None:
+    long = Scripted(
+        QuerySpec("long", max_wait_s=9000.0, deadlines=windows(HOUR_S)),
+        told={"arrival_rate": 1000.0, "batch_per_row_s": 1e-4, "backlog_rows": 0.0},
+    )
+    busy = [
+        Scripted(QuerySpec(f"p{n}", max_wait_s=100.0), batch_s=0.9, told={"backlog_rows": 0.0})
+        for n in range(3)
+    ]
+    run(policies.load("klink"), [long, *busy], 120)
+    assert max(long.gaps_s()) < 30
+
+
+def test_a_drain_finds_out_what_rows_cost() -> None:
+    """With steady batches all cost seems fixed, and an hour of rows would cost no more."""
+    long = Scripted(
+        QuerySpec("long", max_wait_s=9000.0, deadlines=windows(HOUR_S)),
+        told={"arrival_rate": 1000.0, "backlog_rows": 0.0},
+    )
+    run(policies.load("klink"), [long], 120)
+    assert len(long.begun_s) >= 3
+
+
+def test_rows_that_came_since_the_last_batch_count() -> None:
+    heavy = {"batch_per_row_s": 1e-5, "backlog_rows": 0.0, "arrival_rate": 1000.0, "batch_s": 0.2}
+    waiting = query("waiting", end_s=NOW - 0.5, slide_s=3600.0, batch_start_s=NOW - 3500, **heavy)
+    admission = policies.load("klink").decide(Snapshot(NOW, 1, (waiting,))).admissions[0]
+    assert admission.figures is not None
+    assert 30 < (admission.figures.cost_s or 0.0) < 40

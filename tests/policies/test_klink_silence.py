@@ -1,0 +1,87 @@
+"""Sources that fall silent: they are not urgent, and looking at them costs little."""
+
+from slackwater import policies
+from slackwater.core import QuerySpec
+from tests.policies.fleet_script import START, Scripted, run, windows
+
+SILENT_S = START + 20
+
+
+def before_silence(since_s: float, now_s: float) -> bool:
+    return since_s < SILENT_S
+
+
+def mean_s(delays_s: list[float]) -> float:
+    return sum(delays_s) / len(delays_s)
+
+
+def sweep_delays_s(query: Scripted, slide_s: float = 3.0) -> list[float]:
+    """Return how long after each window's end (and the watermark's delay) it was first read."""
+    found: dict[int, float] = {}
+    for at_s in query.begun_s:
+        if at_s > START + 60:
+            found.setdefault(int((at_s - 0.3) // slide_s), (at_s - 0.3) % slide_s)
+    return list(found.values())
+
+
+def test_dry_sources_do_not_go_before_a_sweep_that_finds_something() -> None:
+    dry = [
+        Scripted(
+            QuerySpec(f"a{n}", max_wait_s=1000.0, deadlines=windows(3.0)), arrives=before_silence
+        )
+        for n in range(4)
+    ]
+    healthy = Scripted(QuerySpec("healthy", deadlines=windows(3.0)))
+    run(policies.load("klink"), [*dry, healthy], 180, slots=1)
+    delays_s = sweep_delays_s(healthy)
+    assert len(delays_s) > 35
+    assert mean_s(delays_s) < 0.15
+
+
+def test_hundreds_of_idle_queries_leave_the_slots_to_others() -> None:
+    idle = [
+        Scripted(
+            QuerySpec(f"i{n}", deadlines=windows(3.0) if n % 2 else windows(3.0, "update")),
+            arrives=before_silence if n % 3 else lambda since_s, now_s: False,
+        )
+        for n in range(200)
+    ]
+    alone, busy = (
+        [Scripted(QuerySpec(f"b{n}", deadlines=windows(3.0))) for n in range(4)] for _ in range(2)
+    )
+    run(policies.load("klink"), alone, 100)
+    run(policies.load("klink"), [*idle, *busy], 100)
+    looks = sum(at_s > START + 70 for query in idle for at_s in query.looks_s)
+    assert looks / 30 < 12  # a second: each 10 ms of CPU time, on two cores
+    alone_s, busy_s = (sum(map(mean_s, map(sweep_delays_s, fleet))) for fleet in (alone, busy))
+    assert busy_s < 1.2 * alone_s
+
+
+def test_a_join_with_one_silent_input_is_not_urgent() -> None:
+    """Its batches are full, but its watermark stands still."""
+    joins = [
+        Scripted(
+            QuerySpec(f"j{n}", max_wait_s=1000.0, deadlines=windows(3.0)),
+            frontier_s=lambda now_s: min(now_s, SILENT_S) - 0.02,
+        )
+        for n in range(3)
+    ]
+    healthy = Scripted(QuerySpec("healthy", deadlines=windows(3.0)))
+    run(policies.load("klink"), [*joins, healthy], 180, slots=1)
+    delays_s = sweep_delays_s(healthy)
+    assert mean_s(delays_s) < 0.2
+    later = sum(at_s > START + 120 for query in joins for at_s in query.begun_s)
+    assert later < 15  # batches in a minute
+
+
+def test_a_source_that_comes_back_is_found_soon() -> None:
+    back_s = START + 80
+
+    def arrives(since_s: float, now_s: float) -> bool:
+        return since_s < SILENT_S or now_s > back_s
+
+    one = Scripted(QuerySpec("one", deadlines=windows(3.0)), arrives=arrives)
+    plain = Scripted(QuerySpec("plain", max_wait_s=100.0), arrives=arrives)
+    run(policies.load("klink"), [one, plain], 100)
+    for query in (one, plain):
+        assert next(at_s for at_s in query.begun_s if at_s > back_s) < back_s + 5
