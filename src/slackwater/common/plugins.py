@@ -5,7 +5,7 @@ Other distributions add members under an entry-point group, ``NAME = "module:Cla
 
 import inspect
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -47,9 +47,17 @@ class Family(Generic[Member]):
         ours = [name for name in files if self._in_file_of(name) is not None]
         return ours + sorted(self._registered().keys() - set(ours))
 
+    def fitting(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those parameters that a member takes, of some that were meant for another."""
+        taken = inspect.signature(self._find(name)).parameters
+        return {key: value for key, value in parameters.items() if key in taken}
+
+    def _find(self, name: str) -> Any:
+        return load_object(name) if ":" in name else self._by_name(name)
+
     def load(self, name: str, /, **parameters: Any) -> Member:
         """Make a member from its name or ``module:Class``; extra keys go to its constructor."""
-        member = load_object(name) if ":" in name else self._by_name(name)
+        member = self._find(name)
         if not (isinstance(member, type) and issubclass(member, self.base)):
             wanted = f"{self.package}.{self.base.__name__}"
             article = "an" if self.kind[0] in "aeiou" else "a"

@@ -1,10 +1,10 @@
 """What gates, controllers and those who ask say to each other, as types.
 
 A gate says ``spec`` (what a query is), ``arrive`` (it is at its gate), ``done`` (its batch has
-ended), ``gone`` (it has terminated), ``progress`` (what Spark reported), ``told`` (what another
-part of the query has seen), ``memory`` and ``notes``. The controller says ``grant``, ``command``
-and, when it has said nothing for a moment, ``beat``. Anyone of the same user may ``ask``, see
-:mod:`slackwater.ipc.questions`.
+ended), ``gone`` (it has terminated), ``progress`` (what Spark reported), ``history`` (of batches
+before), ``told`` (what another part of the query has seen), ``memory``, ``insinks`` and ``notes``.
+The controller says ``grant``, ``command`` and, when it has said nothing for a moment, ``beat``.
+Anyone of the same user may ``ask``, see :mod:`slackwater.ipc.questions`.
 
 A peer may say more than is known here; what is known must fit. JSON has no word for infinity: it
 travels as ``null``.
@@ -178,6 +178,13 @@ class Progress(Message, frozen=True):
     progress: QueryProgress
 
 
+class History(Message, frozen=True):
+    """The last batches of a query, oldest first, for a controller that knows none."""
+
+    query: str
+    batches: tuple[QueryProgress, ...]
+
+
 class Told(Message, frozen=True, omit_defaults=True):
     """What another part of the query, on another worker perhaps, has seen or will cost."""
 
@@ -263,7 +270,7 @@ class Answer(Message, frozen=True):
     value: msgspec.Raw
 
 
-FromGate = Spec | Arrive | Done | Gone | Progress | Told | Notes | MemoryUse | InSinks
+FromGate = Spec | Arrive | Done | Gone | Progress | History | Told | Notes | MemoryUse | InSinks
 FromController = Grant | Beat | Command | Answer
 
 _from_controller: Decoder[FromController] = Decoder(FromController)

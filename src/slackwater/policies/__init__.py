@@ -14,7 +14,7 @@ True
 from slackwater.common.plugins import Family
 from slackwater.policies.base import Policy
 
-__all__ = ["Policy", "load", "names"]
+__all__ = ["Policy", "fitting", "load", "names"]
 
 _family: Family[Policy] = Family(
     __name__,
@@ -22,4 +22,4 @@ _family: Family[Policy] = Family(
     "policy",
     "slackwater.policies",
 )
-names, load = _family.names, _family.load
+names, load, fitting = _family.names, _family.load, _family.fitting

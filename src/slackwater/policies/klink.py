@@ -21,6 +21,7 @@ from slackwater.policies.klink_paper import KlinkPaper
 from slackwater.progress.epochs import RETRY_S
 
 LOOK_S = 0.01  # CPU time of a trigger that finds nothing
+ASK_S = 0.002  # and of one that is given back, because its source has told that nothing came
 SILENT = 3  # looks in a row that found nothing: more are needed than a bad guess explains
 SILENT_S = 2.0  # between two looks at a source that is silent, unless very many are
 LOOKS_HELD = 3.0  # looks at silent sources in the time that no gate opens by itself
@@ -93,7 +94,8 @@ class Klink(KlinkPaper):
             return Demand(UNKNOWN_COST_S, None, query.spec.priority)
         batch_s = query.metrics.batch_s or known.fixed_s
         if known.fruitless >= SILENT:
-            return Demand(LOOK_S, None, silent=True)
+            look_s = ASK_S if query.spec.one_batch else LOOK_S
+            return Demand(look_s, None, silent=True)
         if known.tries >= SILENT:
             return Demand(batch_s, None, silent=True)
         if not _is_refreshed(query):

@@ -202,7 +202,7 @@ class QueryEpochs:
         return newest_s - before.max_event_s > CATCH_UP * (start_s - before.batch_start_s)
 
     def _watch_policy(self, parts_s: tuple[float, ...], whole_s: float | None) -> None:
-        """See which of several watermarks Spark takes; equal ones do not tell."""
+        """Find out which of several watermarks Spark takes; equal ones do not tell."""
         if len(parts_s) > 1 and whole_s is not None and max(parts_s) > min(parts_s):
             knew = self._largest >= SURE
             self._largest = self._largest + 1 if whole_s == max(parts_s) else 0

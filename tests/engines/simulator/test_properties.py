@@ -129,7 +129,8 @@ def test_no_core_idles_while_it_has_work_and_none_works_twice(case: Pipelines) -
     calm = [replace(query, bursts=None, starts_s=0.0) for query in case.queries]
     rows = [tuple(replace(o, blocked_s=0.0) for o in query.operators) for query in calm]
     calm = [replace(query, operators=row) for query, row in zip(calm, rows, strict=True)]
-    engine = run(case._replace(queries=calm, cold=False))
+    ample = Heap(total_bytes=1e15, limit_bytes=1e15)  # while memory is collected nothing runs
+    engine = run(case._replace(queries=calm, cold=False, heap=ample))
     for use in engine.usage:
         assert use.busy_cores <= case.cores + 1e-9
     behind = np.count_nonzero(engine._done[:, 0] - engine._done[:, -1] > 1000)

@@ -126,7 +126,7 @@ def test_update_mode_needs_no_emit(spark: SparkSession, make_fleet: Callable[...
     assert record is not None
     assert record.spec.deadlines.output_mode == "update"
     stages = {(d["figures"] or {}).get("stage") for d in fleet.explain(last=200)}
-    assert "sweep" in stages
+    assert "refresh" in stages
     assert "emit" not in stages
 
 

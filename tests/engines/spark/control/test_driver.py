@@ -14,7 +14,11 @@ import pytest
 from slackwater.core import Deadlines, InputStream, QuerySpec, SlackwaterError, Window
 from slackwater.core.model import Outlook, Sweep
 from slackwater.engines.spark.control.process import ControllerProcess
-from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
+from slackwater.engines.spark.control.service import (
+    ControllerService,
+    ControllerSettings,
+    ControllerThread,
+)
 from slackwater.ipc.client import Link, Refused, ask
 from slackwater.ipc.framing import MAX_LINE
 from slackwater.ipc.messages import (
@@ -23,6 +27,7 @@ from slackwater.ipc.messages import (
     Done,
     Gone,
     Grant,
+    History,
     InSinks,
     MemoryUse,
     Note,
@@ -44,6 +49,7 @@ from slackwater.ipc.questions import (
     Watched,
 )
 from slackwater.ipc.unix_socket import runtime_dir
+from slackwater.policies.klink_paper import KlinkPaper
 from tests.waiting import eventually
 
 
@@ -390,14 +396,40 @@ def test_slots_follow_the_cores_that_there_are(path: Path, gate: Gate) -> None:
 
 
 def test_gates_are_told_how_long_the_load_asks_them_to_hold(path: Path) -> None:
-    controller = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1))
+    controller = ControllerThread(ControllerSettings(str(path), "fcfs", slots=5))
     told: list[float] = []
     link = Link(path, lambda grant: None, lambda holds: None, on_hold=told.append)
     try:
         assert link.wait_held(20)
         slow = QueryProgress("2026-01-01T00:00:00.000Z", 5, Durations(9000, trigger_execution=9000))
-        link.send(*(Progress(f"q{n}", slow) for n in range(5)))
-        eventually(lambda: bool(told) and told[-1] >= 5 * 9.0)
+        for number in range(5):
+            link.send(Arrive(f"q{number}", 1), Progress(f"q{number}", slow))
+        eventually(lambda: bool(told) and told[-1] >= 9.0)
     finally:
         link.close()
         controller.close()
+
+
+def test_a_new_controller_learns_costs_from_the_gates(path: Path, gate: Gate) -> None:
+    batches = tuple(progress_at(second, 1.0) for second in range(1, 6))
+    gate.link.send(History("a", batches))
+    eventually(lambda: bool(status(path).queries))
+    metrics = status(path).queries[0].metrics
+    assert (metrics.batches, metrics.batch_fixed_s) == (5, pytest.approx(0.25))
+    gate.link.send(History("a", batches))  # the lease was lost for a moment only
+    gate.arrive("b")
+    eventually(lambda: "b" in phases(path))
+    assert status(path).queries[0].metrics.batches == 5
+
+
+def test_a_policy_switch_keeps_the_parameters_that_fit(path: Path) -> None:
+    settings = ControllerSettings(str(path), "klink", parameters={"confidence": 0.5, "seed": 7})
+    service = ControllerService(settings, lambda: 0.0)
+    try:
+        for name in ("fcfs", "klink-paper"):
+            assert isinstance(service._control(Control(action="policy", policy=name)), Controlled)
+        policy = service.controller.policy
+        assert isinstance(policy, KlinkPaper)
+        assert (policy.seed, policy._estimator.keywords["confidence"]) == (7, 0.5)
+    finally:
+        service.driver.close()

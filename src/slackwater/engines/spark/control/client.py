@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from slackwater import policies
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import ControllerSettings, ControllerThread
 from slackwater.ipc.client import Link, ask
@@ -31,6 +32,7 @@ class FleetControl:
 
     def __init__(self, settings: ControllerSettings, kind: Literal["process", "thread"]) -> None:
         self._settings = settings
+        self._parameters = settings.parameters  # as its user gave them, whatever the policy
         self._kind = kind
         self._running = self._start()
 
@@ -56,7 +58,8 @@ class FleetControl:
 
     def keep_policy(self, policy: str) -> None:
         """Have one that is started later use this policy too."""
-        self._settings = replace(self._settings, policy=policy, parameters={})
+        kept = policies.fitting(policy, self._parameters)
+        self._settings = replace(self._settings, policy=policy, parameters=kept)
         if isinstance(self._running, ControllerProcess):
             self._running.settings = self._settings
 

@@ -32,6 +32,7 @@ from slackwater.ipc.messages import (
     FromGate,
     Gone,
     Grant,
+    History,
     InSinks,
     MemoryUse,
     Notes,
@@ -143,6 +144,14 @@ class QueryStore:
                 query = self._query(name)
                 query.state = replace(query.state, metrics=self._observe(query, progress))
                 # A query that waits may be due now that its last batch is known.
+                return query.state.phase == "waiting"
+            case History(query=name, batches=batches):
+                query = self._query(name)
+                if not query.observer.metrics.batches:  # else it was told as it happened
+                    for batch in batches:
+                        query.observer.update(batch)
+                    metrics = query.heard(query.observer.metrics)
+                    query.state = replace(query.state, metrics=metrics)
                 return query.state.phase == "waiting"
             case Told(query=name):
                 query = self._query(name)

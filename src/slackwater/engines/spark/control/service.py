@@ -127,7 +127,8 @@ class ControllerService:
         if action == "policy":
             name = str(asked.policy or None)
             try:
-                self.controller.policy = policies.load(name)
+                kept = policies.fitting(name, self.settings.parameters)
+                self.controller.policy = policies.load(name, **kept)
             except SlackwaterError as error:
                 return Failure(str(error))
             self._policy_name = name

@@ -63,6 +63,15 @@ class ExecutionView:
             log.info("no progress of a query that stands at its gate: %s", error)
             return None
 
+    def recent(self, most: int) -> list[dict[str, Any]]:
+        """Return the progress of the last triggers that Spark remembers, oldest first."""
+        try:
+            found = list(self._execution.recentProgress())[-most:]
+            return [json.loads(each.json()) for each in found]
+        except Exception as error:
+            log.info("no progress of a query is remembered: %s", error)
+            return []
+
     def watermarks_ms(self) -> tuple[int | None, list[int]]:
         """Return the next batch's watermark, and each in the plan that it is made of."""
         if self._blind:

@@ -21,7 +21,12 @@ from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, 
 from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
-from slackwater.engines.spark.progress import batch_end_s, known_progress, read_progress
+from slackwater.engines.spark.progress import (
+    batch_end_s,
+    known_progress,
+    ran_a_batch,
+    read_progress,
+)
 from slackwater.engines.spark.queries.held import GoneOn, Held, TooEarly
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
@@ -34,6 +39,7 @@ from slackwater.ipc.messages import (
     Done,
     Gone,
     Grant,
+    History,
     Progress,
     spec_message,
 )
@@ -41,6 +47,8 @@ from slackwater.ipc.messages import (
 log = logging.getLogger("slackwater.fleet")
 
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
+
+REMEMBERED = 8  # batches of a query that a new controller is told of
 
 ASKERS = 4  # frontiers of users that are asked for at once
 
@@ -218,6 +226,16 @@ class Agent:
             for record in self._registry.all():
                 if record.present:
                     self.link.send(spec_message(record.spec))
+        self._askers.submit(self._tell_history)
+
+    def _tell_history(self) -> None:
+        """Tell what batches have cost so far: the controller may have been started anew."""
+        for run, held in list(self._held.items()):
+            record = self._present(run)
+            batches = map(known_progress, filter(ran_a_batch, held.view.recent(REMEMBERED)))
+            known = tuple(batch for batch in batches if batch is not None)
+            if record is not None and known:
+                self.link.send(History(record.name, known))
 
     def _on_hold(self, hold_s: float) -> None:
         """Hold for so long at least, from the next trigger of each query on."""
