@@ -35,9 +35,6 @@ class Policy(Protocol):
     def decide(self, snapshot: Snapshot) -> Schedule:
         """Decide whom to admit now, in order, and when to be asked again."""
 
-    def held_up(self, snapshot: Snapshot) -> int:
-        """Return how many queries would be let in now if there were slots enough."""
-
 
 class Enforcer(Protocol):
     """Makes the engine or the operating system obey a schedule."""

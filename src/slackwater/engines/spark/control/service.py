@@ -87,7 +87,8 @@ class ControllerService:
 
     def _held_up(self, snapshot: Snapshot) -> int:
         """Return how many the policy of this moment would let in if there were slots enough."""
-        return self.controller.policy.held_up(snapshot)
+        policy = self.controller.policy
+        return policy.held_up(snapshot) if isinstance(policy, Policy) else 0
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Decide until ``stop()``."""
