@@ -7,10 +7,13 @@ from slackwater.engines.spark.sources.feed import feed
 from slackwater.engines.spark.sources.kafka import kafka_topic
 from slackwater.engines.spark.sources.query_log import read_log, write_log
 from slackwater.engines.spark.sources.redis import redis_stream
+from slackwater.engines.spark.sources.spark_kafka import KafkaRecord, kafka_frontier
 
 __all__ = [
     "Fleet",
+    "KafkaRecord",
     "feed",
+    "kafka_frontier",
     "kafka_topic",
     "read_log",
     "redis_stream",

@@ -178,8 +178,9 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         frontier
             Tells, given the query's name, the newest event time that has arrived (seconds since
             the epoch), or a mapping of it by input, left to right. It must answer at once and may
-            be late, never early, and no limit may keep a batch from reading so far. Feeds and
-            Spark's rate source need none.
+            be late, never early, and no limit may keep a batch from reading so far. Our sources,
+            Spark's rate source and its Kafka source with the watermark on ``timestamp`` need none;
+            for event times in Kafka's payload there is :func:`kafka_frontier`.
         """
         known = self._registry.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 LONG = os.environ.get("SLACKWATER_LONG") == "1"  # a few hundred streams instead of a handful
 
 
-def random_stream(name: str, seed: int) -> Stream:
+def random_stream(name: str, seed: int, source: str = "scripted") -> Stream:
     """Rows out of order, some of them later than the delay allows, and one far ahead to end it."""
     draw = random.Random(seed)
     window_ms, delay_ms = draw.choice((500, 1000, 3000)), draw.choice((0, 300, 1000))
@@ -30,7 +30,7 @@ def random_stream(name: str, seed: int) -> Stream:
             behind = delay_ms + draw.randrange(0, 5 * window_ms)
         events.append(now_ms - behind)
     events.append(max(events) + 100 * window_ms)
-    return Stream(name, events, window_ms, delay_ms)
+    return Stream(name, events, window_ms, delay_ms, source)
 
 
 def run(folder: Path, script: Script) -> int:

@@ -199,6 +199,16 @@ def test_rows_that_come_too_late_are_counted(
     assert "dropped late" in str(fleet.status())
 
 
+def test_of_a_time_that_is_computed_the_user_can_tell(
+    spark: SparkSession, make_fleet: MakeFleet
+) -> None:
+    fleet = make_fleet("klink")
+    rows = ticks(spark).withColumn("at", F.expr("timestamp + interval 1 second"))
+    writer = counted(rows.withWatermark("at", "1 second"), "at").writeStream.format("noop")
+    fleet.start(writer, name="q", frontier=lambda query: None)
+    assert why(fleet, "q") is None
+
+
 def test_a_frontier_that_fails_leaves_the_watermark_to_spark(
     spark: SparkSession, make_fleet: MakeFleet
 ) -> None:

@@ -21,16 +21,19 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
 from slackwater.engines.spark.gates.execution import NotRaisable
-from slackwater.engines.spark.plans.event_time import TracedWatermark, trace_watermarks
+from slackwater.engines.spark.plans.event_time import trace_watermarks
 from slackwater.engines.spark.plans.tree import read_plan
 from slackwater.engines.spark.sources.frontier import (
     Frontier,
     InputToldByUser,
     NoFrontier,
     ToldFrontier,
+    payload_frontier,
     refuse_limited,
     source_frontier,
 )
+from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier
+from slackwater.engines.spark.sources.spark_kafka import PayloadTimes
 
 # Their code sees the watermark, and may refuse a timer that lies before it.
 _OWN_STATE = {
@@ -105,6 +108,7 @@ class WatermarkRaise:
         self._inputs = inputs
         self._idle_after_ms = idle_after_ms
         self._silences = [_Silence() for _ in inputs]
+        self.is_told = True  # whether every input that is asked told something, the last time
 
     @property
     def several(self) -> bool:
@@ -112,9 +116,16 @@ class WatermarkRaise:
         return len(self._inputs) > 1
 
     @property
-    def asks_user(self) -> bool:
-        """Whether it calls a function of the user's, which may take its time."""
-        return any(isinstance(one.frontier, InputToldByUser) for one in self._inputs)
+    def takes_time(self) -> bool:
+        """Whether it asks a server, or calls a function of the user's."""
+        slow = (InputToldByUser, RemoteFrontier)
+        return any(isinstance(one.frontier, slow) for one in self._inputs)
+
+    def close(self) -> None:
+        """Ask no more."""
+        for one in self._inputs:
+            if isinstance(one.frontier, RemoteFrontier):
+                one.frontier.close()
 
     def look(self, marks: Marks, began_ms: int) -> None:
         """Take Spark's marks after a trigger that began then and read all that there was."""
@@ -134,6 +145,7 @@ class WatermarkRaise:
         largest
             Spark takes the largest of several, not the least.
         """
+        self.is_told = True
         found = [
             self._mark_ms(one, silence, marks, now_ms, limited)
             for one, silence in zip(self._inputs, self._silences, strict=True)
@@ -154,7 +166,9 @@ class WatermarkRaise:
         if one.frontier is not None:
             newest_us = one.frontier.newest_us()
             silence.look(mark if newest_us is None else newest_us, now_ms)
-            if newest_us is not None:
+            if newest_us is None:
+                self.is_told = False
+            else:
                 candidates.append(newest_us // 1000 - one.delay_ms)
         if self._idle_after_ms is not None and silence.lasts_ms() >= self._idle_after_ms:
             candidates.append(now_ms - self._idle_after_ms - one.delay_ms)
@@ -213,19 +227,16 @@ def _raise_of(
         try:
             if not ahead:
                 raise NoFrontier("one_batch is off")
-            alone = len(traced) == 1
-            stated = None if told is None else InputToldByUser(told, query, place, alone)
-            frontier = _frontier(one, stated, execution)
+            if one.why_not is not None:
+                raise NoFrontier(one.why_not)
+            if told is None:
+                frontier = source_frontier(one, execution)
+            elif isinstance(told, PayloadTimes):
+                frontier = payload_frontier(told, one, execution)
+            else:
+                refuse_limited(one.source)
+                frontier = InputToldByUser(told, query, place, alone=len(traced) == 1)
         except NoFrontier as error:
             why_two = why_two or str(error)
         inputs.append(MarkedInput(one.operator, one.delay_ms, frontier))
     return WatermarkRaise(inputs, idle_after_ms), why_two
-
-
-def _frontier(traced: TracedWatermark, stated: Frontier | None, execution: JavaObject) -> Frontier:
-    if traced.why_not is not None:
-        raise NoFrontier(traced.why_not)
-    if stated is not None:
-        refuse_limited(traced.source)
-        return stated
-    return source_frontier(traced.source_name, traced.column, traced.source, execution)

@@ -2,9 +2,11 @@
 
 A watermark can be raised ahead of Spark only if the newest event time at the source is the newest
 that the watermark will see: nothing between the two may drop rows or compute the time anew. That is
-judged on the analysed plan, as the user wrote it; the optimizer may move filters later.
+judged on the analysed plan, as the user wrote it; the optimizer may move filters later. A time that
+is computed (out of a payload, say) has no column at the source: how far it is only the user knows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from py4j.java_gateway import JavaObject
@@ -40,35 +42,48 @@ class TracedWatermark:
     delay_ms: int
     source: JavaObject = None  # the relation in the plan; None: it cannot be traced
     source_name: str = ""  # as ``format`` named it
-    column: str = ""  # the source's own name of the event time
+    place: int = 0  # of the source among all of the plan
+    places: int = 1  # how many the plan has
+    column: str | None = None  # the source's own name of the event time; None: it is computed
     why_not: str | None = None  # why it cannot be traced
 
 
 def trace_watermarks(plan: JavaObject) -> list[TracedWatermark]:
     """Return every watermark of an analysed plan, in the order of the plan."""
-    root = read_plan(plan)
-    found = [node for node in root.walk() if node.name == "EventTimeWatermark"]
-    return [_trace(plan, node) for node in found]
+    nodes = list(read_plan(plan).walk())
+    sources = [node.path for node in nodes if _is_source(node)]
+    return [_trace(plan, node, sources) for node in nodes if node.name == "EventTimeWatermark"]
 
 
-def _trace(plan: JavaObject, watermark: Node) -> TracedWatermark:
+def _is_source(node: Node) -> bool:
+    return node.name.startswith("Streaming")
+
+
+def _trace(
+    plan: JavaObject, watermark: Node, sources: Sequence[tuple[int, ...]]
+) -> TracedWatermark:
     operator = str(watermark.fields["nodeId"])
     delay_ms = round(1000 * interval_s(java_node(plan, watermark).delay()))
     wanted = _id(next(watermark.trees("eventTime")))
     node = watermark.children[0]
-    while not node.name.startswith("Streaming"):
-        why_not = None if node.name in _PASS_ROWS else _WHY_NOT.get(node.name, _other(node))
-        if why_not is None and node.name == "Project":
+    while not _is_source(node):
+        if node.name not in _PASS_ROWS or not node.children:
+            between = f"{node.name} stands between the source and the watermark"
+            why_not = _WHY_NOT.get(node.name, between)
+            return TracedWatermark(operator, delay_ms, why_not=why_not)
+        if node.name == "Project":
             wanted = _below_project(node, wanted)
-            why_not = None if wanted is not None else "the event time is computed"
-        if why_not is not None or not node.children:
-            return TracedWatermark(operator, delay_ms, why_not=why_not or _other(node))
         node = node.children[0]
     columns = {_id(tree): str(tree.fields["name"]) for tree in node.trees("output")}
-    if wanted not in columns:
-        return TracedWatermark(operator, delay_ms, why_not="the event time is computed")
-    name = str(node.fields.get("sourceName") or "")
-    return TracedWatermark(operator, delay_ms, java_node(plan, node), name, columns[wanted])
+    return TracedWatermark(
+        operator,
+        delay_ms,
+        source=java_node(plan, node),
+        source_name=str(node.fields.get("sourceName") or ""),
+        place=sources.index(node.path),
+        places=len(sources),
+        column=columns.get(wanted),
+    )
 
 
 def _below_project(project: Node, wanted: object) -> object | None:
@@ -86,7 +101,3 @@ def _id(tree: Node) -> object:
     """Return the number by which expressions refer to a column."""
     number = tree.fields.get("exprId")
     return (number["id"], number["jvmId"]) if isinstance(number, dict) else None
-
-
-def _other(node: Node) -> str:
-    return f"{node.name} stands between the source and the watermark"

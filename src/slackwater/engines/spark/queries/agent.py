@@ -50,7 +50,7 @@ REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gat
 
 REMEMBERED = 8  # batches of a query that a new controller is told of
 
-ASKERS = 4  # frontiers of users that are asked for at once
+ASKERS = 4  # frontiers that take their time are asked for at once
 
 ProgressSink = Callable[[str, dict[str, Any]], None]  # name of the query, its progress
 
@@ -96,7 +96,7 @@ class Agent:
         self._held: dict[str, Held] = {}  # by run
         self._telling = threading.Lock()  # specs reach the controller in the order of changes
         self._closed = threading.Event()
-        # Functions of the user's must not hold up the grants of others.
+        # Servers and functions of the user's must not hold up the grants of others.
         self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="slackwater-frontier")
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease, on_command, self._on_hold)
@@ -178,6 +178,7 @@ class Agent:
         if held is not None:
             with held.turn:
                 held.gate.uninstall()
+                held.leave_to_spark()
 
     # -- from the registry ----------------------------------------------------------------------
 
@@ -252,7 +253,8 @@ class Agent:
                 return  # stale: that trigger has gone on without it
             held.waiting = False
         assert record is not None
-        if held.raises is not None and held.raises.asks_user:
+        raises = held.raises
+        if raises is not None and raises.takes_time:
             self._askers.submit(self._let_go_on, record, held, grant)
         else:
             self._let_go_on(record, held, grant)
@@ -262,13 +264,13 @@ class Agent:
         why_not = None
         try:
             with held.turn:
-                now_ms = int(1000 * self._clock.now())
                 try:
-                    held.raise_watermark(grant, now_ms, self._clock.monotonic())
+                    held.raise_watermark(grant, self._clock)
                 except (TooEarly, GoneOn):
                     raise
                 except Exception as error:  # then Spark moves it, as ever
-                    held.raises, why_not = None, str(error)
+                    held.leave_to_spark()
+                    why_not = str(error)
                 self.row_limits.set_rows(grant.query, grant.rows)
                 held.granted_s = self._clock.monotonic()
                 held.gate.grant()

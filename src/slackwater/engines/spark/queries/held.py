@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 from py4j.protocol import Py4JError
 
+from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.clock import ClockGate
 from slackwater.engines.spark.gates.execution import ExecutionView, NotRaisable
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
@@ -53,7 +54,13 @@ class Held:
         self.bound_s = min(self._told_s, default=self.max_wait_s)
         self._told_s = self._told_s[-1:]
 
-    def raise_watermark(self, grant: Grant, now_ms: int, monotonic_s: float) -> None:
+    def leave_to_spark(self) -> None:
+        """Raise its watermark no more."""
+        if self.raises is not None:
+            self.raises.close()
+        self.raises = None
+
+    def raise_watermark(self, grant: Grant, clock: Clock) -> None:
         """Raise the watermark to what has arrived, before the query goes on; under ``turn``.
 
         Raises
@@ -65,7 +72,7 @@ class Held:
         NotRaisable
             Spark must move it, from now on.
         """
-        limited = grant.rows is not None
+        limited, now_ms = grant.rows is not None, int(1000 * clock.now())
         self.began_ms = None if limited else now_ms
         if self.raises is None or self.view.watermark_ms is None:  # Spark's first trigger makes it
             return
@@ -73,12 +80,13 @@ class Held:
             largest = self.view.takes_largest() if self.raises.several else False
             marks = self.view.marks_ms
             reach_ms = self.raises.reach_ms(marks, now_ms, limited=limited, largest=largest)
-            if grant.watermark_ms is not UNSET and not limited:
+            # Where nobody knows what has arrived, the batch must go and see.
+            if grant.watermark_ms is not UNSET and not limited and self.raises.is_told:
                 found_ms = max(reach_ms or 0, self.view.watermark_ms or 0)
                 if found_ms < grant.watermark_ms:
                     raise TooEarly
             if reach_ms is not None and reach_ms > (self.view.watermark_ms or 0):
-                waited_s = monotonic_s - self.arrived_s
+                waited_s = clock.monotonic() - self.arrived_s  # asking may have taken its time
                 if waited_s > MARGIN * self.bound_s or not self.gate.occupied:
                     raise GoneOn
                 self.view.raise_watermark(reach_ms)

@@ -5,18 +5,32 @@ told a little late, never early: the batch that begins after the answer must fin
 speaks of.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from py4j.java_gateway import JavaObject
+from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.plans.event_time import TracedWatermark
+from slackwater.engines.spark.sources import spark_kafka
+from slackwater.engines.spark.sources.base import Source, SourceOptions
 from slackwater.engines.spark.sources.directives import DirectivesFile
 from slackwater.engines.spark.sources.feed import FeedSource
 from slackwater.engines.spark.sources.feed_options import FeedOptions
+from slackwater.engines.spark.sources.kafka import KafkaSource
+from slackwater.engines.spark.sources.log.reader import LogReader
 from slackwater.engines.spark.sources.process import now_us
+from slackwater.engines.spark.sources.query_log import LogSource
+from slackwater.engines.spark.sources.redis import RedisSource
+from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier, offset_read
+from slackwater.engines.spark.sources.spark_kafka import PayloadTimes, kafka_source_frontier
 
+# Sources that keep what arrives, so that their newest rows can be looked at.
+_LOGS: dict[str, type[Source]] = {one.FORMAT: one for one in (KafkaSource, LogSource, RedisSource)}
+_ISOLATION = "kafka.isolation.level"
 _LIMITS = {
     "knob",
     "maxbytespertrigger",
@@ -33,7 +47,8 @@ _LIMITS = {
 
 # What a user may tell of a query by its name: the newest event time in seconds since the epoch, of
 # its only input or of each by position. None, or an input that is left out: not known.
-ToldFrontier = Callable[[str], float | Mapping[int, float] | None]
+ToldByName = Callable[[str], float | Mapping[int, float] | None]
+ToldFrontier = ToldByName | PayloadTimes
 
 
 class Frontier(Protocol):
@@ -100,7 +115,7 @@ class RateFrontier:
 class InputToldByUser:
     """The frontier of one input, as a function of the user's tells it."""
 
-    def __init__(self, told: ToldFrontier, query: str, place: int, alone: bool) -> None:
+    def __init__(self, told: ToldByName, query: str, place: int, alone: bool) -> None:
         self._told = told
         self._query = query
         self._place = place
@@ -123,22 +138,28 @@ def refuse_limited(relation: JavaObject) -> None:
         raise NoFrontier(f"the source's batches may leave rows behind ({', '.join(limits)})")
 
 
-def source_frontier(
-    name: str, column: str, relation: JavaObject, execution: JavaObject
-) -> Frontier:
-    """Return the frontier of a source by its format, its event-time column and its relation.
+def source_frontier(traced: TracedWatermark, execution: JavaObject) -> Frontier:
+    """Return the frontier of the source that a watermark was traced to.
 
     Raises
     ------
     NoFrontier
         With the reason, where the source does not tell it.
     """
-    if name not in (FeedSource.FORMAT, "rate"):  # others may not even have options to read
+    name, column = traced.source_name, traced.column
+    if name not in _LOGS and name not in (FeedSource.FORMAT, "rate", spark_kafka.FORMAT):
+        # others may not even have options to read
         kind = name.partition("[")[0] or "of the query"  # files have their folder behind it
         raise NoFrontier(f"the source {kind} does not tell how far it has come")
-    options = _options(relation)
+    if column is None:
+        raise NoFrontier("the event time is computed")
+    options = _options(traced.source)
     if name == FeedSource.FORMAT:
         return _feed(column, options)
+    if name in _LOGS:
+        return _log(_LOGS[name], column, traced, execution)
+    if name == spark_kafka.FORMAT:
+        return _kafka(column, traced, execution)
     return _rate({key.lower(): value for key, value in options.items()}, execution)
 
 
@@ -156,13 +177,55 @@ def _options(relation: JavaObject) -> dict[str, str]:
 
 def _feed(column: str, texts: Mapping[str, str]) -> FeedFrontier:
     options = FeedOptions.from_texts(texts)
+    _refuse_partial(options)
+    if column != options.payload().event_time:
+        raise NoFrontier(f"the watermark is on {column}, not on the time of the events")
+    return FeedFrontier(options)
+
+
+def _log(
+    source: type[Source], column: str, traced: TracedWatermark, execution: JavaObject
+) -> RemoteFrontier:
+    options = source.OPTIONS.from_texts(_options(traced.source))
+    _refuse_partial(options)
+    schema = StructType.fromJson(json.loads(traced.source.schema().json()))
+    reader = source.READER(options, schema)
+    assert isinstance(reader, LogReader)
+
+    def newest_us() -> int | None:
+        after = offset_read(execution, traced.place, traced.places)
+        return None if after is None else reader.newest_us(column, after)
+
+    return RemoteFrontier(newest_us)
+
+
+def _refuse_partial(options: SourceOptions) -> None:
+    """Refuse a source of ours whose batches may not have all that has arrived."""
     if options.sampled or options.sheddable:
         raise NoFrontier("rows of the source may be dropped")
     if options.rows_per_batch is not None or options.knob is not None:
         raise NoFrontier("the source limits its batches")
-    if column != options.payload().event_time:
-        raise NoFrontier(f"the watermark is on {column}, not on the time of the events")
-    return FeedFrontier(options)
+
+
+def _kafka(column: str, traced: TracedWatermark, execution: JavaObject) -> RemoteFrontier:
+    refuse_limited(traced.source)
+    if column != spark_kafka.TIMESTAMP:
+        raise NoFrontier(f"the watermark is on {column}, not on the time of the records")
+    options = _options(traced.source)
+    if {k.lower(): v for k, v in options.items()}.get(_ISOLATION) == "read_committed":
+        raise NoFrontier("records of transactions that were given up would count")
+    return kafka_source_frontier(execution, traced.place, traced.places, options)
+
+
+def payload_frontier(
+    times: PayloadTimes, traced: TracedWatermark, execution: JavaObject
+) -> Frontier:
+    """Return the frontier of event times in the payload, of Spark's own Kafka source."""
+    if traced.source_name != spark_kafka.FORMAT:
+        raise NoFrontier("kafka_frontier is for Spark's own Kafka source")
+    refuse_limited(traced.source)
+    options = _options(traced.source)
+    return kafka_source_frontier(execution, traced.place, traced.places, options, times.event_time)
 
 
 def _rate(options: Mapping[str, str], execution: JavaObject) -> RateFrontier:

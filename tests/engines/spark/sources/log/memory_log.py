@@ -14,6 +14,7 @@ from slackwater.engines.spark.sources.log.log import (
     LogOptions,
     LogRows,
     Position,
+    Positions,
     ServerAway,
     Stream,
     data_gone,
@@ -60,6 +61,13 @@ class MemoryLog:
         if first < self.trimmed.get(name, 0):
             raise data_gone(name, "rows")
         yield MemoryRows(self.streams[name][first:last], self.tells_arrivals)
+
+    def newest(self, column: str, after: Positions) -> Iterator[pa.Array]:
+        if self.is_away:
+            raise ServerAway("test")
+        for name, position in after.items():
+            if rows := self.streams.get(name, [])[position:]:
+                yield MemoryRows(rows[-1:], self.tells_arrivals).column(column)
 
 
 class MemoryRows:

@@ -31,10 +31,12 @@ from slackwater.engines.spark.sources.base import Ints
 from slackwater.engines.spark.sources.kafka import KafkaOptions
 from slackwater.engines.spark.sources.log.columns import JsonColumns, text_column
 from slackwater.engines.spark.sources.log.log import (
+    NEWEST_ROWS,
     DataGone,
     LogRows,
     Outage,
     Position,
+    Positions,
     ServerAway,
     Stream,
     data_gone,
@@ -135,13 +137,55 @@ class KafkaLog:
         )
         return {f"{place.topic}-{place.partition}": future for place, future in futures.items()}
 
+    # -- the newest -----------------------------------------------------------------------------
+
+    def newest(self, column: str, after: Positions) -> Iterator[pa.Array]:
+        which: Any = OffsetSpec  # its methods have no types
+        ends = self._ask([_place(name, 0) for name in after], which.latest()) if after else {}
+        spans = {}
+        for name, future in ends.items():
+            end = _answer(future)
+            if end > after[name]:
+                spans[name] = max(after[name], end - NEWEST_ROWS), end
+        for name, messages in self._fetch(spans).items():
+            if messages:
+                yield KafkaRows(name, messages, self._options, self._schema).column(column)
+
+    def _fetch(self, spans: dict[str, tuple[int, int]]) -> dict[str, list[Message]]:
+        """Read a few messages of several partitions at once, as many as come in time."""
+        found: dict[str, list[Message]] = {name: [] for name in spans}
+        missing, limit = set(spans), Deadline(_ANSWER_S)
+        self._tail.assign([_place(name, first) for name, (first, _) in spans.items()])
+        try:
+            while missing and not limit.passed:
+                message = self._tail.poll(_POLL_S)
+                if message is None:
+                    continue
+                name, error = f"{message.topic()}-{message.partition()}", message.error()
+                if error is None:
+                    found[name].append(message)
+                    ended = _offset(message) + 1 >= spans[name][1]
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    ended = True  # offsets have gaps
+                else:
+                    raise _translated(error)
+                if ended:
+                    missing.discard(name)
+        finally:
+            self._tail.unassign()
+        return found
+
+    @cached_property
+    def _tail(self) -> Consumer:
+        """A consumer that nobody shares."""
+        return _new_consumer(self._options, wait_ms=1)
+
     # -- reading --------------------------------------------------------------------------------
 
     def read(self, name: str, first: Position, last: Position) -> Iterator[LogRows]:
         outage = Outage(self._options.server, self._options.retry_s)
-        topic, _, partition = name.rpartition("-")
         consumer = _consumer(self._options)
-        consumer.assign([TopicPartition(topic, int(partition), first)])
+        consumer.assign([_place(name, first)])
         position = first
         try:
             while position < last:
@@ -160,7 +204,7 @@ class KafkaLog:
                 except DataGone:
                     if self._options.fail_on_data_loss:
                         raise
-                    consumer.assign([TopicPartition(topic, int(partition), OFFSET_BEGINNING)])
+                    consumer.assign([_place(name, OFFSET_BEGINNING)])
                 except ServerAway as error:
                     outage.note(error)
         finally:
@@ -181,6 +225,12 @@ class KafkaLog:
                 raise ServerAway(f"{name} ends at {offset}, {last} was there before")
             return True
         return False
+
+
+def _place(name: str, offset: int) -> TopicPartition:
+    """Return an offset in the partition that a stream is."""
+    topic, _, partition = name.rpartition("-")
+    return TopicPartition(topic, int(partition), offset)
 
 
 def _offset(message: Message) -> int:
@@ -216,6 +266,10 @@ def _admin(options: KafkaOptions) -> AdminClient:
 
 @lru_cache(maxsize=8)  # a worker serves many batches
 def _consumer(options: KafkaOptions) -> Consumer:
+    return _new_consumer(options, wait_ms=20)
+
+
+def _new_consumer(options: KafkaOptions, wait_ms: int) -> Consumer:
     """Make a consumer that reads what it is told, belongs to no group and commits nothing."""
     ours = {
         "group.id": "slackwater",
@@ -223,7 +277,7 @@ def _consumer(options: KafkaOptions) -> Consumer:
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
         "queued.min.messages": _MESSAGES_AT_ONCE,
-        "fetch.wait.max.ms": 20,  # a fetch under way at the end of one read delays the next
+        "fetch.wait.max.ms": wait_ms,  # a fetch under way at the end of one read delays the next
     }
     return Consumer(ours | _settings(options))
 

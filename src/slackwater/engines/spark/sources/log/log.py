@@ -21,6 +21,7 @@ Position = Any  # between two rows of a stream, as JSON; what is in it is the lo
 Positions = dict[str, Position]  # by the stream's name
 
 RETRY_EVERY_S = 0.1  # while a server is away
+NEWEST_ROWS = 32  # of each stream that are looked at: the last need not be the newest event
 
 T = TypeVar("T")
 
@@ -101,6 +102,12 @@ class Log(Protocol):
         """Return the rows between two positions; waits for a server that is away.
 
         Raises DataGone when some are missing.
+        """
+
+    def newest(self, column: str, after: Positions) -> Iterator[pa.Array | pa.ChunkedArray]:
+        """Return a column of the newest rows after these positions, at least of the last one.
+
+        Streams that are not named, or that have nothing new, give none.
         """
 
 

@@ -199,6 +199,16 @@ class LogReader(SourceReader):
     def _count(self, at: Positions) -> int:
         return sum(self._log.ordinal(position) for position in at.values())
 
+    def newest_us(self, column: str, after: Offset) -> int | None:
+        """Return the largest time among the newest rows of each stream after an offset.
+
+        None: nothing is new. All that is looked at is read by the next micro-batch without a limit.
+        """
+        kind = self._schema.field(column).type
+        found = self._log.newest(column, self._parse(after).at)
+        times = [pc.max(values.cast(kind).cast(pa.int64())).as_py() for values in found]
+        return max((us for us in times if us is not None), default=None)
+
     # -- reading --------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:

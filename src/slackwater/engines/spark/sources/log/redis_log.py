@@ -29,9 +29,11 @@ from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.sources.base import Ints
 from slackwater.engines.spark.sources.log.columns import text_column
 from slackwater.engines.spark.sources.log.log import (
+    NEWEST_ROWS,
     LogRows,
     Outage,
     Position,
+    Positions,
     ServerAway,
     Stream,
     data_gone,
@@ -138,6 +140,15 @@ class RedisLog:
             raise data_gone(name, f"{left} rows")
         return [last_read, ordinal + rows]
 
+    def newest(self, column: str, after: Positions) -> Iterator[pa.Array]:
+        pipeline = self._client.pipeline(transaction=False)
+        ask: Callable[..., Any] = pipeline.execute_command
+        for name, (last_read, _) in after.items():
+            ask("XREVRANGE", name, "+", f"({last_read}", "COUNT", NEWEST_ROWS)
+        for name, entries in zip(after, _speak(pipeline.execute), strict=True):
+            if entries:
+                yield RedisRows(name, entries, self._options, self._schema).column(column)
+
     def read(self, name: str, first: Position, last: Position) -> Iterator[LogRows]:
         outage = Outage(self._options.server, self._options.retry_s)
         last_read, until = first[0], last[0]
@@ -212,7 +223,8 @@ def _client(url: str, password: str | None) -> redis.Redis:
         socket_connect_timeout=_ANSWER_S,
         retry=Retry(NoBackoff(), 0),
     )
-    client.set_response_callback("XRANGE", lambda answer, **_: answer)
+    for command in ("XRANGE", "XREVRANGE"):
+        client.set_response_callback(command, lambda answer, **_: answer)
     return client
 
 

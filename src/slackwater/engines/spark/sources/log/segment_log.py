@@ -28,6 +28,7 @@ from slackwater.engines.spark.sources.log.log import (
     LogOptions,
     LogRows,
     Position,
+    Positions,
     Stream,
     data_gone,
 )
@@ -211,6 +212,18 @@ class SegmentLog:
                 yield self._rows(segment, np.arange(low, high))
         if left:
             raise data_gone(name, f"{left} rows")
+
+    def newest(self, column: str, after: Positions) -> Iterator[pa.ChunkedArray]:
+        """Return the rows of each log's last segment, whichever of them is the newest."""
+        for name, position in after.items():
+            written = ends(self._folders[name]) if name in self._folders else None
+            if written is None:
+                continue
+            segment = written[1]
+            mine = np.arange(max(self._mine(segment.first), position), self._mine(segment.last))
+            if len(mine):
+                places = mine * self._count + self._number - segment.first
+                yield segment.table().column(column).take(pa.array(places))
 
     def _mine(self, rows: int) -> int:
         """Count how many of the first rows of a log are this instance's."""

@@ -1,0 +1,101 @@
+"""The frontier of a source that is asked over a network, or reads files.
+
+What is asked for are the newest rows beyond those that the query has read, in the streams that it
+reads: whatever is found there is read by the next batch, if that has no limit. An older event may
+come last, so the frontier keeps the newest that it has seen.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+
+log = logging.getLogger("slackwater.fleet")
+
+ANSWER_S = 0.25  # who answers later than this leaves it unknown: nobody waits for long
+
+
+def _nothing() -> None:
+    """Keep what is let go of by itself."""
+
+
+class RemoteFrontier:
+    """Asks in a thread of its own, and not again before it has an answer.
+
+    Parameters
+    ----------
+    ask
+        Returns the largest event time of what is new; None: nothing is.
+    close
+        Lets go of what it asks with.
+
+    Examples
+    --------
+    >>> answers = iter([7, 5, None])
+    >>> frontier = RemoteFrontier(lambda: next(answers))
+    >>> frontier.newest_us(), frontier.newest_us(), frontier.newest_us()
+    (7, 7, 7)
+
+    Where asking fails nobody knows, until it succeeds.
+
+    >>> frontier.newest_us() is None
+    True
+    """
+
+    def __init__(self, ask: Callable[[], int | None], close: Callable[[], None] = _nothing) -> None:
+        self._ask, self._close = ask, close
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="slackwater-source")
+        self._asked: Future[int | None] | None = None
+        self._newest_us: int | None = None
+        self._failed = False  # the last time
+
+    def newest_us(self) -> int | None:
+        """Return the largest event time that was ever seen; None: none was, or no answer comes."""
+        if self._asked is None:
+            self._asked = self._thread.submit(self._ask)
+            limit_s = ANSWER_S
+        else:
+            limit_s = 0.0  # it has been waited for before
+        try:
+            found_us = self._asked.result(limit_s)
+        except TimeoutError:
+            if not self._asked.done():
+                return None
+            self._fail("no answer in time")
+        except Exception as error:
+            self._fail(str(error) or type(error).__name__)
+        else:
+            self._asked, self._failed = None, False
+            known = [us for us in (self._newest_us, found_us) if us is not None]
+            self._newest_us = max(known, default=None)
+            return self._newest_us
+        return None
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._thread.submit(self._close)
+        self._thread.shutdown(wait=False)
+
+    def _fail(self, why: str) -> None:
+        self._asked = None
+        if not self._failed:
+            log.warning("what has arrived at a source is not known: %s", why)
+        self._failed = True
+
+
+def offset_read(execution: JavaObject, place: int, places: int) -> dict[str, Any] | None:
+    """Return up to where a query has read its source; None: it has not begun.
+
+    Parameters
+    ----------
+    place, places
+        Which of how many sources of its plan, by which Spark's own list is told from another.
+    """
+    sources = execution.sources()
+    if sources is None or sources.size() != places:
+        return None
+    offset = execution.availableOffsets().get(sources.apply(place))
+    return json.loads(offset.get().json()) if offset.isDefined() else None
