@@ -22,13 +22,16 @@ $(VENV)/flink/ready: scripts/flink.sh $(VENV)/ready
 	VENV=$(VENV) sh scripts/flink.sh
 	touch $@
 
+$(VENV)/kafka/complete: scripts/kafka.sh scripts/kafka.xml $(VENV)/ready
+	VENV=$(VENV) sh scripts/kafka.sh
+
 demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
 
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
 	$(BIN)/pytest -q -n 3 -m "$(FAST)"  # many wait for processes: one more than there are cores
 
-test: $(VENV)/servers $(VENV)/flink/ready check docs wheel ## all checks and tests
+test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel ## all checks and tests
 	$(BIN)/pytest -m "not ($(FAST))"
 
 wheel: $(VENV)/ready    ## build the wheel, install it into an empty environment and run a fleet with it

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from tests.kafka_broker import KafkaBroker
     from tests.kafka_mock import KafkaMock
     from tests.redis_server import RedisServer
 
@@ -30,6 +31,17 @@ def kafka_mock() -> KafkaMock:
     from tests.kafka_mock import KafkaMock
 
     return KafkaMock()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A real broker."""
+    pytest.importorskip("confluent_kafka")
+    from tests.kafka_broker import KafkaBroker
+
+    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,60 @@
+"""Kafka for real: Spark's own connector, and our source, against a broker."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StructField, StructType, TimestampType
+
+from slackwater.engines.spark.sources.kafka import KafkaOptions, KafkaReader
+from tests.engines.spark.gates.scripted_fleet import Script
+from tests.engines.spark.gates.test_exactness import check, random_stream, run
+from tests.kafka_broker import KafkaBroker
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.spark
+def test_nothing_is_lost_or_doubled_with_sparks_own_source(
+    kafka_broker: KafkaBroker, tmp_path: Path
+) -> None:
+    """Watermarks on the records' timestamps, and on times in their payload."""
+    streams = []
+    for number, kind in enumerate(("kafka", "payload")):
+        kafka_broker.create(f"q{number}")
+        source = f"{kind} {kafka_broker.address}"
+        streams.append(random_stream(f"q{number}", 900 + number, source))
+    run(tmp_path, Script(streams, 1, die_at="write", die_after=5))
+    assert run(tmp_path, Script(streams, 2)) == 0, (tmp_path / "log").read_text()[-3000:]
+    check(tmp_path, streams)
+
+
+def test_only_what_a_transaction_has_brought_to_its_end_counts(kafka_broker: KafkaBroker) -> None:
+    kafka_broker.create("committed", partitions=2)
+    schema = StructType([StructField("at", TimestampType())])
+    options = KafkaOptions(
+        servers=kafka_broker.address, topics=("committed",), value="json", timestamps="ms"
+    )
+    reader = KafkaReader(options, schema)
+    producer = kafka_broker.producer(**{"transactional.id": "one"})
+    producer.init_transactions(30)
+
+    def send(partition: int, at_ms: int) -> None:
+        producer.produce("committed", json.dumps({"at": at_ms}).encode(), partition=partition)
+
+    read = reader.initialOffset()
+    producer.begin_transaction()
+    send(0, 1000)
+    send(1, 2000)
+    producer.flush(30)
+    assert reader.newest_us("at", read) is None, "it is under way"
+    producer.commit_transaction(30)
+    assert reader.newest_us("at", read) == 2_000_000
+    producer.begin_transaction()
+    send(0, 9000)
+    producer.flush(30)
+    producer.abort_transaction(30)
+    assert reader.newest_us("at", read) == 2_000_000
+    read = reader.latestOffset(read, ReadAllAvailable())
+    assert reader.newest_us("at", read) is None
