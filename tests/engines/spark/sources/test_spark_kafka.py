@@ -11,6 +11,7 @@ from slackwater.engines.spark.sources.kafka import KafkaOptions, KafkaReader
 from tests.engines.spark.gates.scripted_fleet import Script
 from tests.engines.spark.gates.test_exactness import check, random_stream, run
 from tests.kafka_broker import KafkaBroker
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 
@@ -50,7 +51,7 @@ def test_only_what_a_transaction_has_brought_to_its_end_counts(kafka_broker: Kaf
     producer.flush(30)
     assert reader.newest_us("at", read) is None, "it is under way"
     producer.commit_transaction(30)
-    assert reader.newest_us("at", read) == 2_000_000
+    eventually(lambda: reader.newest_us("at", read) == 2_000_000)  # its marks come later
     producer.begin_transaction()
     send(0, 9000)
     producer.flush(30)
