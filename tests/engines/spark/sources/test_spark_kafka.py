@@ -9,7 +9,7 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 
 from slackwater.engines.spark.sources.kafka import KafkaOptions, KafkaReader
 from tests.engines.spark.gates.scripted_fleet import Script
-from tests.engines.spark.gates.test_exactness import check, random_stream, run
+from tests.engines.spark.gates.test_exactness import check, raised, random_stream, run
 from tests.kafka_broker import KafkaBroker
 from tests.waiting import eventually
 
@@ -29,6 +29,7 @@ def test_nothing_is_lost_or_doubled_with_sparks_own_source(
     run(tmp_path, Script(streams, 1, die_at="write", die_after=5))
     assert run(tmp_path, Script(streams, 2)) == 0, (tmp_path / "log").read_text()[-3000:]
     check(tmp_path, streams)
+    assert raised(tmp_path)
 
 
 def test_only_what_a_transaction_has_brought_to_its_end_counts(kafka_broker: KafkaBroker) -> None:

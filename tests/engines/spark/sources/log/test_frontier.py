@@ -23,7 +23,7 @@ from slackwater.engines.spark.sources.redis import RedisOptions, RedisReader
 from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier
 from slackwater.spark import kafka_topic, redis_stream
 from tests.engines.spark.gates.scripted_fleet import Script
-from tests.engines.spark.gates.test_exactness import check, random_stream, run
+from tests.engines.spark.gates.test_exactness import check, raised, random_stream, run
 from tests.kafka_mock import KafkaMock
 from tests.redis_server import RedisServer
 from tests.waiting import eventually
@@ -218,3 +218,4 @@ def test_nothing_is_lost_or_doubled_when_the_source_tells(
     run(tmp_path, Script(streams, 1, die_at="write", die_after=10))
     assert run(tmp_path, Script(streams, 2)) == 0, (tmp_path / "log").read_text()[-3000:]
     check(tmp_path, streams)
+    assert raised(tmp_path)
