@@ -25,6 +25,8 @@ from slackwater_bench.aion.comparison import Compared
 from slackwater_bench.aion.trial import AionTrial
 from slackwater_bench.comparison import refuse_failures
 from slackwater_bench.journal import Journal
+from slackwater_bench.klink.backlog import BacklogTrial
+from slackwater_bench.klink.backlog import Compared as BacklogCompared
 from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.lachesis.settings import LachesisSettings
 from slackwater_bench.mixed.trial import MixedTrial
@@ -190,6 +192,17 @@ def lachesis(
     result = with_status(lambda show: compare(settings, Journal(json_file), show))
     page = "slackwater_bench.lachesis.report:write_lachesis_report"
     _present(result, table(result), report, page)
+
+
+def backlog(trial: BacklogTrial, compared: BacklogCompared, json_file: JsonFile = None) -> None:
+    """Let a query on Spark's own sources catch up with an hour of events in a small heap."""
+    from slackwater_bench.klink.backlog import measure, table
+
+    result = with_status(lambda show: measure(trial, compared, Journal(json_file), show))
+    _present(result, table(result))
+
+
+bench.command()(with_options(backlog, "policies sources", policy="", source=""))
 
 
 @bench.command()

@@ -1,6 +1,6 @@
 """What micro-batches show of a query."""
 
-from slackwater.metrics.batches import COLD, Batch, BatchObserver
+from slackwater.metrics.batches import COLD, Batch, BatchObserver, Coming
 
 
 def test_cold_batches_are_forgotten_once_a_warm_one_is_known() -> None:
@@ -18,3 +18,12 @@ def test_batches_without_rows_have_a_cost_of_their_own() -> None:
     for duration_s in (2.0, 1.0, 0.1):
         found = observer.update(Batch(1.0, duration_s, rows=0))
     assert (found.batch_empty_s, found.batch_fixed_s) == (0.1, 0.3)
+
+
+def test_what_a_gate_says_of_rows_that_wait_counts_where_offsets_do_not() -> None:
+    observer = BatchObserver()
+    assert observer.update(Batch(1.0, 0.1, 5), Coming(backlog_rows=40.0)).backlog_rows == 40
+    both = observer.update(Batch(2.0, 0.1, 5, backlog_rows=2.0), Coming(backlog_rows=40.0))
+    assert both.backlog_rows == 42
+    assert observer.expect(Coming(backlog_rows=0.0)).backlog_rows == 0, "nothing was found"
+    assert observer.update(Batch(3.0, 0.1, 5), Coming()).backlog_rows is None

@@ -176,7 +176,7 @@ class Admission:
 
     query: str
     reason: str  # one short phrase for people
-    row_limit: int | None = None  # for sources of ours: read at most so many rows; 0: none
+    row_limit: int | None = None  # read at most about so many rows of each source; 0: none
     figures: Figures | None = None
     operators: int | None = None  # run only so many of them, from the source on; None: all
     watermark_s: float | None = None  # run with this watermark at least, or not yet; None: any

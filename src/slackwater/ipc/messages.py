@@ -146,8 +146,8 @@ def copy_fields(source: object, kind: type[S]) -> S:
 class Arrive(Message, frozen=True):
     """A query is at its gate, for the so-manieth time.
 
-    A clock gate tells with it the progress of the batch before and the watermarks that come; a
-    source gate knows neither.
+    A clock gate tells with it the progress of the batch before, the watermarks that come, and what
+    waits where offsets do not tell; a source gate knows nothing of that.
     """
 
     query: str
@@ -156,6 +156,7 @@ class Arrive(Message, frozen=True):
     watermark_ms: Count | UnsetType | None = UNSET
     input_watermarks_ms: tuple[Count, ...] | UnsetType = UNSET
     again: bool | UnsetType = UNSET  # it was granted and goes on waiting: nothing has happened
+    backlog_rows: Positive | UnsetType = UNSET  # that a limit has left over, about
 
 
 class Done(Message, frozen=True, omit_defaults=True):

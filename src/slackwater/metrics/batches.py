@@ -33,6 +33,7 @@ class Coming(NamedTuple):
 
     watermark_s: float | None = None
     of_inputs_s: tuple[float, ...] = ()  # that it is made of
+    backlog_rows: float | None = None  # that wait for it where offsets do not tell, about
 
 
 class BatchObserver:
@@ -76,7 +77,7 @@ class BatchObserver:
             batch_start_s=batch.start_s,
             batches=self._batches,
             rows=self._rows_read,
-            backlog_rows=batch.backlog_rows,
+            backlog_rows=_sum_known(batch.backlog_rows, coming.backlog_rows),
             arrival_rate=self._arrivals.value,
             service_rate=batch.rows / batch.duration_s if batch.duration_s > 0 else None,
             batch_fixed_s=self._cost.fixed_s,
@@ -109,8 +110,10 @@ class BatchObserver:
         """Take a watermark that comes though no batch has run."""
         if coming != self._coming:
             self._coming = coming
+            left = coming.backlog_rows
             self.metrics = replace(
                 self.metrics,
+                backlog_rows=self.metrics.backlog_rows if left is None else left,
                 next_watermark_s=coming.watermark_s,
                 input_watermarks_s=coming.of_inputs_s,
             )
@@ -127,3 +130,8 @@ class BatchObserver:
         if arrived is None:  # Spark's inputRowsPerSecond is since the last poll, not the last batch
             arrived = float(self._rows_read)
         self._arrivals.update(batch.start_s, arrived)
+
+
+def _sum_known(*numbers: float | None) -> float | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None

@@ -46,8 +46,9 @@ def _java() -> str:
 
 
 def _gates() -> Iterator[Finding]:
-    """Look for the private names of Spark that the clock gate and raised watermarks go by."""
+    """Look for the private names of Spark that gates, raised watermarks and read limits go by."""
     from slackwater.engines.spark.gates import clock as clock_gate
+    from slackwater.engines.spark.gates import read_limits
     from slackwater.engines.spark.gates.execution import probe_raise
     from slackwater.engines.spark.session.session import session
 
@@ -59,10 +60,12 @@ def _gates() -> Iterator[Finding]:
     try:
         gate = clock_gate.probe(spark)
         raising = gate or probe_raise(spark)
+        limiting = gate or read_limits.probe(spark)
     finally:
         spark.stop()
     yield _available("clock gate", gate, "the source gate is used instead")
     yield _available("one batch a window", raising, "windows take two")
+    yield _available("read limits", limiting, "rows are limited at our sources only")
 
 
 def _available(topic: str, obstacle: str | None, instead: str) -> Finding:

@@ -59,14 +59,16 @@ def known_progress(progress: Progress | None) -> QueryProgress | None:
         return None
 
 
-def coming_of(watermark_ms: int | None, of_inputs_ms: Iterable[int]) -> Coming:
-    """Return the watermark that comes, as a gate tells it.
+def coming_of(
+    watermark_ms: int | None, of_inputs_ms: Iterable[int], backlog_rows: float | None = None
+) -> Coming:
+    """Return the watermark that comes and what waits, as a gate tells it.
 
     >>> coming_of(1500, [1500, 2000])
-    Coming(watermark_s=1.5, of_inputs_s=(1.5, 2.0))
+    Coming(watermark_s=1.5, of_inputs_s=(1.5, 2.0), backlog_rows=None)
     """
     watermark_s = None if watermark_ms is None else watermark_ms / 1000
-    return Coming(watermark_s, tuple([each / 1000 for each in of_inputs_ms]))
+    return Coming(watermark_s, tuple([each / 1000 for each in of_inputs_ms]), backlog_rows)
 
 
 def batch_of(progress: Progress) -> Batch:

@@ -199,7 +199,8 @@ class QueryStore:
             query.wait_on(now_s)
             return
         watermark_ms = None if message.watermark_ms is UNSET else message.watermark_ms
-        coming = coming_of(watermark_ms, message.input_watermarks_ms or ())
+        left = None if message.backlog_rows is UNSET else message.backlog_rows
+        coming = coming_of(watermark_ms, message.input_watermarks_ms or (), left)
         query.enter("waiting", now_s, self._observe(query, message.progress or None, coming))
 
     def _observe(

@@ -20,6 +20,7 @@ class Handles:
         context: JavaObject = spark.sparkContext
         self._gateway = context._gateway
         self.java = self._gateway.jvm.java
+        self.spark = self._gateway.jvm.org.apache.spark
         self._factory = self.java.lang.invoke.MethodHandles
         self._lookup = self._factory.publicLookup()
         self.object = self.type("java.lang.Object")

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
 from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,6 +21,7 @@ from slackwater.engines.spark.gates.clock import ClockGate, ClockGateUnavailable
 from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, checkpoint_of
 from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+from slackwater.engines.spark.gates.read_limits import ReadLimits, probe
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.engines.spark.progress import (
     batch_end_s,
@@ -87,6 +89,10 @@ class Agent:
         self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
         self._registry = registry
         self._reporter = Reporter(spark, registry, gate, clock, follow_cores)
+        unlimited = probe(spark) if gate == "clock" else None
+        self._can_limit = unlimited is None  # rows of sources that are not ours
+        if unlimited is not None:
+            log.warning("rows are limited at our sources only: %s", unlimited)
         self._sinks: list[ProgressSink] = []
         self.row_limits = RowLimits()  # where grants leave their row limits
         self._lock = threading.Lock()  # guards the four below
@@ -165,7 +171,8 @@ class Agent:
         self, record: QueryRecord, gate: ClockGate, execution: JavaObject, starting: bool = False
     ) -> None:
         view = ExecutionView(self._handles, execution)
-        held = Held(gate, view, record.spec.max_wait_s, starting=starting)
+        limits = ReadLimits(self._handles, execution, self._can_limit)
+        held = Held(gate, view, limits, record.spec.max_wait_s, starting=starting)
         with self._lock:
             self._held[gate.run] = held
             if self._holding:
@@ -177,6 +184,7 @@ class Agent:
             held = self._held.pop(run, None)
         if held is not None:
             with held.turn:
+                held.lift_limits()
                 held.gate.uninstall()
                 held.leave_to_spark()
 
@@ -219,6 +227,7 @@ class Agent:
                     held.waiting = False
         for held in every if not holds else ():
             with held.turn:  # no watermark is raised under a batch that this lets begin
+                held.lift_limits()
                 _open(held.gate)
         if not holds:
             self.row_limits.clear()
@@ -264,6 +273,7 @@ class Agent:
         why_not = None
         try:
             with held.turn:
+                held.limit_rows(grant.rows, self._clock)
                 try:
                     held.raise_watermark(grant, self._clock)
                 except (TooEarly, GoneOn):
@@ -354,6 +364,9 @@ class Agent:
         """Tell all at once: a decision between two messages would mix old and new."""
         progress = held.view.progress()
         whole_ms, inputs_ms = held.view.watermarks_ms()
+        left_rows = held.limits.left_rows(ran=progress is not None and ran_a_batch(progress))
+        if held.limits.rows == 0:  # for once: who goes on without a grant must read again
+            held.lift_limits()
         if held.raises is not None and held.began_ms is not None:
             held.raises.look(held.view.marks_ms, held.began_ms)
         self.link.send(
@@ -364,6 +377,7 @@ class Agent:
                 progress=known_progress(progress),
                 watermark_ms=whole_ms,
                 input_watermarks_ms=tuple(inputs_ms),
+                backlog_rows=UNSET if left_rows is None else left_rows,
             ),
         )
 

@@ -1,17 +1,21 @@
 """One run behind a clock gate: who may let it go on, and with which watermark."""
 
+import contextlib
 import threading
 from dataclasses import dataclass, field
 
 from msgspec import UNSET
 from py4j.protocol import Py4JError
 
+from slackwater.core.clock import Deadline
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.clock import ClockGate
 from slackwater.engines.spark.gates.execution import ExecutionView, NotRaisable
+from slackwater.engines.spark.gates.read_limits import ReadLimits
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.ipc.messages import Grant
 
+ABOUT_TO_S = 0.01
 MARGIN = 0.8  # of max_wait: later than this after its arrival, a query may go on by itself any time
 
 
@@ -29,6 +33,7 @@ class Held:
 
     gate: ClockGate
     view: ExecutionView
+    limits: ReadLimits
     max_wait_s: float
     seq: int = 0  # arrivals so far
     waiting: bool = False
@@ -60,6 +65,25 @@ class Held:
             self.raises.close()
         self.raises = None
 
+    def limit_rows(self, rows: int | None, clock: Clock) -> None:
+        """Limit what the next batch reads from sources that are not ours; under ``turn``."""
+        with contextlib.suppress(Py4JError):  # a query that is ending
+            if not self.limits.are(rows) and self._waits(clock):
+                self.limits.set_rows(rows)
+
+    def lift_limits(self) -> None:
+        """Let the query read what there is, wherever it is on its way."""
+        with contextlib.suppress(Py4JError):
+            self.limits.lift()
+
+    def _waits(self, clock: Clock) -> bool:
+        """Tell whether the query waits, and will for a moment: nothing may move under a batch."""
+        waited_s = clock.monotonic() - self.arrived_s
+        if waited_s > MARGIN * self.bound_s:
+            return False
+        # It may have told that it is there, and be about to wait.
+        return Deadline(ABOUT_TO_S).wait_for(lambda: self.gate.occupied, every_s=0.001)
+
     def raise_watermark(self, grant: Grant, clock: Clock) -> None:
         """Raise the watermark to what has arrived, before the query goes on; under ``turn``.
 
@@ -72,7 +96,8 @@ class Held:
         NotRaisable
             Spark must move it, from now on.
         """
-        limited, now_ms = grant.rows is not None, int(1000 * clock.now())
+        limited = grant.rows is not None or not self.limits.are_lifted
+        now_ms = int(1000 * clock.now())
         self.began_ms = None if limited else now_ms
         if self.raises is None or self.view.watermark_ms is None:  # Spark's first trigger makes it
             return
@@ -86,8 +111,7 @@ class Held:
                 if found_ms < grant.watermark_ms:
                     raise TooEarly
             if reach_ms is not None and reach_ms > (self.view.watermark_ms or 0):
-                waited_s = clock.monotonic() - self.arrived_s  # asking may have taken its time
-                if waited_s > MARGIN * self.bound_s or not self.gate.occupied:
+                if not self._waits(clock):  # asking may have taken its time
                     raise GoneOn
                 self.view.raise_watermark(reach_ms)
         except Py4JError as error:
