@@ -27,3 +27,15 @@ def test_what_a_gate_says_of_rows_that_wait_counts_where_offsets_do_not() -> Non
     assert both.backlog_rows == 42
     assert observer.expect(Coming(backlog_rows=0.0)).backlog_rows == 0, "nothing was found"
     assert observer.update(Batch(3.0, 0.1, 5), Coming()).backlog_rows is None
+
+
+def test_rows_of_a_backlog_do_not_arrive_when_they_are_read() -> None:
+    """Else a query that catches up would seem to need ever larger batches."""
+    observer = BatchObserver()
+    for number in range(10):
+        left = Coming(backlog_rows=9000.0 - 1000 * number)
+        found = observer.update(Batch(float(number), 0.9, 1000), left)
+    assert found.arrival_rate == 0
+    after = observer.update(Batch(11.0, 0.9, 300), Coming())
+    assert after.arrival_rate is not None
+    assert 0 < after.arrival_rate <= 150

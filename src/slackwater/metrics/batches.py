@@ -47,6 +47,7 @@ class BatchObserver:
     def __init__(self) -> None:
         self._batches = 0
         self._rows_read = 0
+        self._seen = 0.0  # rows that were read or are known to wait
         self._rows_written: int | None = None
         self._rows_dropped: int | None = None
         self._empty_batches = 0
@@ -72,7 +73,7 @@ class BatchObserver:
         if batch.max_event_s is not None:
             self._frontier_lag.update(batch.start_s - batch.max_event_s)
             self._max_event_s = max(batch.max_event_s, self._max_event_s or batch.max_event_s)
-        self._watch_arrivals(batch)
+        self._watch_arrivals(batch, coming.backlog_rows or 0.0)
         self.metrics = QueryMetrics(
             batch_start_s=batch.start_s,
             batches=self._batches,
@@ -124,12 +125,15 @@ class BatchObserver:
             return None
         return self._rows_written / self._rows_read
 
-    def _watch_arrivals(self, batch: Batch) -> None:
-        """Take what the sources say has arrived; where they do not say, what was read."""
-        arrived = batch.arrived_rows
-        if arrived is None:  # Spark's inputRowsPerSecond is since the last poll, not the last batch
-            arrived = float(self._rows_read)
-        self._arrivals.update(batch.start_s, arrived)
+    def _watch_arrivals(self, batch: Batch, waiting: float) -> None:
+        """Take what the sources say has arrived; where they do not say, what was seen of it."""
+        if batch.arrived_rows is not None:
+            self._arrivals.update(batch.start_s, batch.arrived_rows)
+            return
+        # What is read of a backlog has not just come. (Spark's inputRowsPerSecond is since the last
+        # poll, not the last batch.)
+        self._seen = max(self._seen, self._rows_read + waiting)
+        self._arrivals.update(batch.start_s, self._seen)
 
 
 def _sum_known(*numbers: float | None) -> float | None:
