@@ -51,6 +51,7 @@ class QuerySection(_Section):
     target: float | None = Field(None, gt=0)  # latency in seconds that is wanted; is shown
     one_batch: Literal["auto", "off"] | None = None  # instead of the fleet's
     idle_after: float | None = Field(None, gt=0)  # seconds; a silent input holds nothing up then
+    in_pieces: bool = False  # a backlog may be cut although the query has a watermark
     rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
     # The following are for functions that return a DataFrame; a writer brings its own.
     format: str = "noop"

@@ -209,6 +209,7 @@ class Launch:
                 target=section.target,
                 one_batch=section.one_batch,
                 idle_after=section.idle_after,
+                in_pieces=section.in_pieces,
                 **keys,  # type: ignore[arg-type]
             )
         except UsageError:

@@ -61,7 +61,9 @@ class _CatchUp:
         began_s = self._clock.monotonic()
         writer = _query(rows).writeStream.format("memory").outputMode("append")
         checkpoint = str(folder / "checkpoint")
-        query = self._fleet.start(writer.option("checkpointLocation", checkpoint), name="behind")
+        query = self._fleet.start(
+            writer.option("checkpointLocation", checkpoint), name="behind", in_pieces=True
+        )
         while not (found := self._windows()) or max(found) < self._last_s:
             if not query.isActive:
                 raise EngineError(str(query.exception()))

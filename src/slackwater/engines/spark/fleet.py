@@ -151,6 +151,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         target: float | None = None,
         one_batch: Literal["auto", "off"] | None = None,
         idle_after: float | None = None,
+        in_pieces: bool = False,
         frontier: ToldFrontier | None = None,
     ) -> StreamingQuery:
         """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
@@ -175,6 +176,10 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         idle_after
             Seconds: an input that has told nothing for so long holds up no window and no other
             input. Rows that it brings later may be dropped. None: windows wait for it.
+        in_pieces
+            A backlog may be read in pieces that fit into memory, at Spark's own sources too, though
+            the query has a watermark: rows come in the order of their event times, but for the
+            watermark's delay. Without a watermark nothing can be late, and it always is.
         frontier
             Tells, given the query's name, the newest event time that has arrived (seconds since
             the epoch), or a mapping of it by input, left to right. It must answer at once and may
@@ -201,6 +206,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
                 writer=writer,
                 stated_wait_s=stated_s,
                 may_raise=may_raise,
+                in_pieces=in_pieces,
                 told=frontier,
             )
             record = self._launcher.start(draft)

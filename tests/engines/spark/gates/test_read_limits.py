@@ -210,7 +210,23 @@ def test_klink_cuts_a_backlog_of_files_and_every_window_is_right(
     batches = Batches(fleet)
     rows = read(spark, write_files(tmp_path / "in")).withColumn("at", F.timestamp_seconds("at"))
     counts = rows.withWatermark("at", "1 second").groupBy(F.window("at", "2 seconds")).count()
-    fleet.start(counts.writeStream.format("memory"), name="cut", max_wait=2.0)
+    fleet.start(counts.writeStream.format("memory"), name="cut", max_wait=2.0, in_pieces=True)
     eventually(lambda: spark.table("cut").count() >= FILES // 2 - 2, 120)
     assert max(batches.rows["cut"]) <= 10 * EACH
     assert {row["count"] for row in spark.table("cut").collect()} == {2 * EACH}
+
+
+def test_what_would_be_late_after_a_piece_is_not_cut_off(
+    spark: SparkSession, make_fleet: MakeFleet, tmp_path: Path
+) -> None:
+    """Files that were copied in any order: only one large batch counts all of their rows."""
+    fleet, batches = limited(make_fleet, 10 * EACH)
+    folder = write_files(tmp_path / "in")
+    for number in range(FILES):
+        os.utime(folder / f"{number}.json", 2 * (1_700_000_000 + FILES - number,))
+    rows = read(spark, folder).withColumn("at", F.timestamp_seconds("at"))
+    counts = rows.withWatermark("at", "1 second").groupBy(F.window("at", "2 seconds")).count()
+    fleet.start(counts.writeStream.format("memory"), name="copied")
+    eventually(lambda: spark.table("copied").count() >= FILES // 2 - 2, 60)
+    assert {row["count"] for row in spark.table("copied").collect()} == {2 * EACH}
+    assert batches.rows["copied"] == [FILES * EACH]

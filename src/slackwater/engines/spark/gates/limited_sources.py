@@ -85,10 +85,17 @@ class AdmittedSource:
     ----------
     own
         The limit in its user's words, ``floor`` the part of it that asks for more to wait.
+    in_order
+        Whether a piece of what waits may be read before the rest: none of that is then late.
     """
 
     def __init__(
-        self, handles: Handles, source: JavaObject, own: OwnLimit, floor: JavaObject = None
+        self,
+        handles: Handles,
+        source: JavaObject,
+        own: OwnLimit,
+        floor: JavaObject = None,
+        in_order: bool = True,
     ) -> None:
         self.source = source
         self.kind = str(source.getClass().getSimpleName())
@@ -99,7 +106,9 @@ class AdmittedSource:
         self.more_waits = False  # nobody knows how much
         self._handles = handles
         self._floor = floor
-        self._ordered = self.kind != FILE_SOURCE or own.most is not None or not self._newest_first()
+        if in_order and self.kind == FILE_SOURCE:
+            in_order = not self._newest_first()
+        self._in_order = in_order or own.most is not None  # its user has it read in pieces
 
     @property
     def counts_rows(self) -> bool:
@@ -111,7 +120,7 @@ class AdmittedSource:
         limits = self._handles.spark.sql.connector.read.streaming.ReadLimit
         if rows == 0 and self.kind == FILE_SOURCE:
             return limits.maxFiles(0)  # of bytes, it takes one file at least
-        if not self._ordered:  # what is left over would be older, and late
+        if not self._in_order:  # what is left over could be older, and late
             return None
         # Who is not known to take nothing takes the least that there is.
         nothing = rows == 0 and self.kind in _KAFKA
@@ -161,7 +170,7 @@ class AdmittedSource:
 
 
 def admitted_source(
-    handles: Handles, source: JavaObject, limit: JavaObject
+    handles: Handles, source: JavaObject, limit: JavaObject, in_order: bool = True
 ) -> AdmittedSource | None:
     """Return a source of an execution, if its batches can be limited.
 
@@ -169,6 +178,8 @@ def admitted_source(
     ----------
     limit
         The one that it has, as its user wants it.
+    in_order
+        As :class:`AdmittedSource` takes it.
     """
     kind = str(source.getClass().getSimpleName())
     if kind in _DEAF:
@@ -193,4 +204,4 @@ def admitted_source(
         own = OwnLimit(_UNITS[kind])
     else:
         return None
-    return AdmittedSource(handles, source, own, floor)
+    return AdmittedSource(handles, source, own, floor, in_order)

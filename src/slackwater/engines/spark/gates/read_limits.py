@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from slackwater.core.clock import RealClock
 from slackwater.engines.spark.gates.limited_sources import AdmittedSource, Extent, admitted_source
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+from slackwater.engines.spark.plans.event_time import has_watermark
 
 log = logging.getLogger("slackwater.fleet")
 
@@ -108,9 +109,19 @@ class ReadLimits:
     ----------
     possible
         Whether this Spark has what it takes.
+    in_pieces
+        Whether the user says that rows come in the order of their event times, but for the
+        watermark's delay. Else a query with a watermark reads what waits as its user has it: one
+        large batch counts rows that would be late after a smaller one.
     """
 
-    def __init__(self, handles: Handles, execution: JavaObject, possible: bool = True) -> None:
+    def __init__(
+        self,
+        handles: Handles,
+        execution: JavaObject,
+        possible: bool = True,
+        in_pieces: bool = False,
+    ) -> None:
         self._handles = handles
         self._execution = execution
         self._own: JavaObject = None  # Spark's map of sources and their users' limits
@@ -118,6 +129,7 @@ class ReadLimits:
         self._rates: list[RateSource] = []
         self._listed = False  # sources may keep a list of what there was
         self._blind = not possible
+        self._in_pieces = in_pieces
         self.rows: int | None = None  # that the next batch may read at most; None: any
 
     def are(self, rows: int | None) -> bool:
@@ -189,13 +201,16 @@ class ReadLimits:
     def _find(self) -> None:
         self._own = self._execution.uniqueSources()
         self._sources = []
+        in_order = self._in_pieces or not has_watermark(self._execution.analyzedPlan())
         entries = self._own.iterator()
         while entries.hasNext():
             entry = entries.next()
             source = entry._1()
             if str(source.getClass().getSimpleName()) == _RATE:
                 self._rates.append(RateSource(self._handles, self._execution, source))
-            elif (found := admitted_source(self._handles, source, entry._2())) is not None:
+            elif (
+                found := admitted_source(self._handles, source, entry._2(), in_order)
+            ) is not None:
                 self._sources.append(found)
 
     def _limit(self, rows: int) -> None:
@@ -204,6 +219,9 @@ class ReadLimits:
             limit = source.limit_to(rows)
             if limit is not None:
                 limits = limits.updated(source.source, limit)
+        if limits is self._own and not self._rates:
+            self.lift()
+            return
         self.rows = rows  # first: who looks must not think that everything is read
         self._listed = True
         self._execution.__getattr__("uniqueSources_$eq")(limits)

@@ -13,6 +13,7 @@ from py4j.java_gateway import JavaObject
 
 from slackwater.engines.spark.plans.tree import Node, interval_s, java_node, read_plan
 
+_WATERMARK = "EventTimeWatermark"
 _PASS_ROWS = {
     "CollectMetrics",
     "Project",
@@ -29,7 +30,7 @@ _WHY_NOT = {
     "Aggregate": "rows are aggregated before the watermark",
     "Union": "several inputs share a watermark",
     "Generate": "rows are made before the watermark",
-    "EventTimeWatermark": "the input has two watermarks",
+    _WATERMARK: "the input has two watermarks",
     "CTERelationRef": "the input is a common table",
 }
 
@@ -48,11 +49,16 @@ class TracedWatermark:
     why_not: str | None = None  # why it cannot be traced
 
 
+def has_watermark(plan: JavaObject) -> bool:
+    """Tell whether rows of an analysed plan can be too late."""
+    return any(node.name == _WATERMARK for node in read_plan(plan).walk())
+
+
 def trace_watermarks(plan: JavaObject) -> list[TracedWatermark]:
     """Return every watermark of an analysed plan, in the order of the plan."""
     nodes = list(read_plan(plan).walk())
     sources = [node.path for node in nodes if _is_source(node)]
-    return [_trace(plan, node, sources) for node in nodes if node.name == "EventTimeWatermark"]
+    return [_trace(plan, node, sources) for node in nodes if node.name == _WATERMARK]
 
 
 def _is_source(node: Node) -> bool:

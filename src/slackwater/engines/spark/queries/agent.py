@@ -171,7 +171,7 @@ class Agent:
         self, record: QueryRecord, gate: ClockGate, execution: JavaObject, starting: bool = False
     ) -> None:
         view = ExecutionView(self._handles, execution)
-        limits = ReadLimits(self._handles, execution, self._can_limit)
+        limits = ReadLimits(self._handles, execution, self._can_limit, record.in_pieces)
         held = Held(gate, view, limits, record.spec.max_wait_s, starting=starting)
         with self._lock:
             self._held[gate.run] = held

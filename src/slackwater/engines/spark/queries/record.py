@@ -74,6 +74,7 @@ class QueryRecord:
     run: str | None = None  # and the id of that
     stated_wait_s: float | None = None  # max_wait as its user gave it
     may_raise: bool = True  # its user lets its watermark be raised ahead of Spark
+    in_pieces: bool = False  # its user says that what waits can be read in pieces
     told: ToldFrontier | None = None  # how far its inputs have come, as its user tells it
     why_two_batches: str | None = None  # why a window takes two batches, where one would do
     by_hand: bool = False  # it was a person who paused it, and only a person has it go on
