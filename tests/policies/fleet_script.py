@@ -48,6 +48,7 @@ class Scripted:
     looks_s: list[float] = field(default_factory=list)  # admissions
     state: QueryState = field(init=False)
     ends_s: float | None = None
+    reads: bool = False  # whether the batch that runs has rows
     _looked_s: float = START - 60.0
 
     def __post_init__(self) -> None:
@@ -55,7 +56,10 @@ class Scripted:
 
     def admit(self, now_s: float) -> None:
         self.looks_s.append(now_s)
-        found = self.arrives(self._looked_s, now_s)
+        metrics = self.state.metrics
+        emits = (metrics.next_watermark_s or 0.0) > (metrics.watermark_s or 0.0)
+        self.reads = self.arrives(self._looked_s, now_s)
+        found = emits or self.reads
         self._looked_s = now_s
         self.ends_s = now_s + (self.batch_s if found else 0.01)
         if found:
@@ -75,6 +79,7 @@ class Scripted:
     def _after_batch(self, before: QueryMetrics) -> QueryMetrics:
         start_s = self.begun_s[-1]
         rows = min(self.limit, self.rate * (start_s - (before.batch_start_s or START - 1.0)))
+        rows = rows if self.reads else 0.0
         delays = [i.watermark_delay_s for i in self.spec.deadlines.inputs]
         known: dict[str, object] = {
             "batches": before.batches + 1,
@@ -86,7 +91,7 @@ class Scripted:
         }
         if delays:
             mark_s = self.frontier_s(start_s) - max(d or 0.0 for d in delays)
-            mark_s = max(mark_s, before.next_watermark_s or 0.0)
+            mark_s = max(mark_s if self.reads else 0.0, before.next_watermark_s or 0.0)
             known |= {"watermark_s": before.next_watermark_s, "next_watermark_s": mark_s}
         return QueryMetrics(**(known | self.told))  # type: ignore[arg-type]
 

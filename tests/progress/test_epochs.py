@@ -214,5 +214,5 @@ def test_who_is_level_or_always_as_late_is_not_behind() -> None:
 
 def test_history_ends_where_nothing_more_is_found() -> None:
     query = replay(speed=60.0, lag_s=20_000.0)
-    query.find_nothing()
+    query.find_nothing(100_007.0)
     assert not query.behind

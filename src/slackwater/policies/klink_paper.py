@@ -194,7 +194,8 @@ class KlinkPaper(Policy):
             known.fruitless = 0
         elif known.seen[1] != query.admitted_s:
             known.fruitless += 1
-            known.epochs.find_nothing()
+            if query.admitted_s is not None:
+                known.epochs.find_nothing(query.admitted_s, asked=query.spec.one_batch)
         known.seen, known.batches = (metrics, query.admitted_s), metrics.batches
         epochs = known.epochs
         epochs.update(metrics)

@@ -12,6 +12,8 @@ from typing import Literal
 from slackwater.core.model import QueryMetrics, Sweep
 from slackwater.core.windows import Deadlines
 from slackwater.progress.base import DelayStats, SweepDelay, SweepEstimator
+from slackwater.progress.normal import NormalDelay
+from slackwater.progress.ticks import Ticks
 
 Stage = Literal["learn", "sweep", "emit", "free"]
 
@@ -19,6 +21,7 @@ RETRY_S = 0.02  # pause before a sweep that came too early is tried again, at le
 SURE = 2  # batches that must show it before the largest watermark is taken to count
 AHEAD_S = 0.05  # event times so little ahead of our clock are not taken for a clock that is
 FORGET_AHEAD = 0.02  # of the difference, at each batch
+TICK_STD_S = 0.01  # of a delivery at a fixed time
 LEVEL_S = 10.0  # events so new: the source has been read to its end, or nearly
 CATCH_UP = 1.5  # seconds of event time read in a second: more than can come in
 PATIENCE = 0.25  # and as a share of the time since it was due, so that a dry source costs little
@@ -47,6 +50,7 @@ class QueryEpochs:
         self._delays_s = delays
         self._largest = 0  # batches in a row whose watermark was the largest of its inputs'
         self._ahead_s = 0.0  # by how much event times are ahead of our clock
+        self._ticks = Ticks()
         self._moved_to_s = 0.0  # the watermark that was last observed
         self.watermark_delay_s = self._awaited_s(delays)
         self._windows = deadlines.closing
@@ -168,6 +172,7 @@ class QueryEpochs:
         parts_s = metrics.input_watermarks_s
         self._watch_policy(parts_s, metrics.next_watermark_s)
         lag_s = start_s - coming_s - self.watermark_delay_s
+        self._ticks.observe(start_s, coming_s + self.watermark_delay_s)
         self._watch_clocks(lag_s)
         lag_s += self._ahead_s
         moved, self._moved_to_s = coming_s > self._moved_to_s, coming_s
@@ -184,9 +189,19 @@ class QueryEpochs:
         """From a window's end to its base."""
         return self.watermark_delay_s - self._ahead_s
 
-    def find_nothing(self) -> None:
-        """Take it that there was nothing to read."""
+    def find_nothing(self, at_s: float, asked: bool = False) -> None:
+        """Take it that there was nothing to read.
+
+        Parameters
+        ----------
+        asked
+            The source was only asked whether the window's sweep has come.
+        """
         self.behind = False
+        if asked and self.stage == "sweep":
+            self._ticks.miss(at_s, self.window_end_s + self.watermark_delay_s)
+        elif not asked:
+            self._ticks.find_nothing(at_s)
 
     def _catches_up(self, metrics: QueryMetrics, before: QueryMetrics) -> bool:
         """Tell whether a source that tells no backlog has more: its events are old, and the last
@@ -218,12 +233,19 @@ class QueryEpochs:
             self._ahead_s = max(0.0, self._ahead_s - FORGET_AHEAD * (lag_s + self._ahead_s))
 
     def _predict(self) -> None:
-        before, self.arrival = self.arrival, self._whole.estimate()
+        before, self.arrival = self.arrival, self._estimate()
         if self.arrival is not None and self.arrival is not before:
             self._best_wait = None
             self.interval_s = self.arrival.interval(self._whole.confidence)
         found = (one.estimate() for one in self._inputs)
         self.first_arrivals = [estimate for estimate in found if estimate is not None]
+
+    def _estimate(self) -> SweepDelay | None:
+        """Return when the sweep comes: with the next delivery, where the source has a clock."""
+        if self._ticks.period_s is None or not math.isfinite(self.base_s):
+            return self._whole.estimate()
+        at_s = self._ticks.next_s(self.window_end_s + self.watermark_delay_s)
+        return NormalDelay(max(0.0, at_s - self.base_s), TICK_STD_S)
 
     def _observe_inputs(self, start_s: float, watermarks_s: tuple[float, ...]) -> None:
         while len(self._inputs) < len(watermarks_s):
@@ -245,7 +267,10 @@ class QueryEpochs:
             self._whole.close_epoch(None)
             for one in self._inputs:
                 one.close_epoch(None)
+        moved = end_s != self.window_end_s
         self.window_end_s, self.following_end_s = end_s, self._end_after(coming_s)
+        if moved and self._ticks.period_s is not None:
+            self._predict()  # its phase is another one
         self.stage = "emit" if end_s <= coming_s else "sweep"
 
     def _coming_s(self, metrics: QueryMetrics) -> float | None:
