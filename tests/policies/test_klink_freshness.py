@@ -80,3 +80,17 @@ def test_rows_that_wait_are_read_at_once() -> None:
     behind = Scripted(QuerySpec("behind", max_wait_s=100.0), told={"backlog_rows": 1e5})
     run(klink(), [behind], 20)
     assert max(behind.gaps_s()) < 0.3
+
+
+def test_a_trigger_s_interval_is_kept_however_busy_the_machine() -> None:
+    """It comes to its gate when its interval is over: then it is due."""
+    timed = Scripted(
+        QuerySpec("timed", max_wait_s=100.0, trigger_s=1.0), told={"backlog_rows": 0.0}
+    )
+    others = [
+        Scripted(QuerySpec(f"q{n}", max_wait_s=100.0), told={"backlog_rows": 0.0})
+        for n in range(20)
+    ]
+    run(klink(), [timed, *others], 60)
+    assert sum(timed.gaps_s()) / len(timed.gaps_s()) < 1.2
+    assert 2 * len(others[0].begun_s) < len(timed.begun_s)

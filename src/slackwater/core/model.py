@@ -29,6 +29,7 @@ class QuerySpec:
     pace_s: float = 0.0  # least time between the beginnings of two batches, where CPU is scarce
     target_s: float | None = None  # wanted: latency of its windows, else the age of its results
     one_batch: bool = False  # the batch that reads past a window's end can emit it as well
+    trigger_s: float | None = None  # interval of its trigger; None: as soon as it can
     idle_after_s: float | None = None  # an input that is silent for so long holds nothing up
 
     def kept_open_until_s(self, now_s: float) -> float:

@@ -70,6 +70,7 @@ class SpecFields(Struct, frozen=True):
     pace_s: Positive = 0.0
     target_s: float | None = None
     one_batch: bool | UnsetType = UNSET
+    trigger_s: float | UnsetType | None = UNSET
     idle_after_s: float | UnsetType | None = UNSET
 
     def spec(self) -> QuerySpec:
@@ -85,6 +86,7 @@ class SpecFields(Struct, frozen=True):
             pace_s=_or_infinite(self.pace_s),
             target_s=self.target_s,
             one_batch=self.one_batch is True,
+            trigger_s=self.trigger_s or None,
             idle_after_s=self.idle_after_s or None,
         )
 
@@ -101,6 +103,7 @@ class Spec(Message, frozen=True):
     pace_s: Positive = 0.0
     target_s: float | None = None
     one_batch: bool | UnsetType = UNSET
+    trigger_s: float | UnsetType | None = UNSET
     idle_after_s: float | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
@@ -121,6 +124,7 @@ def spec_fields(spec: QuerySpec) -> SpecFields:
         copy_fields(spec, SpecFields),
         deadlines=deadlines,
         one_batch=spec.one_batch or UNSET,
+        trigger_s=UNSET if spec.trigger_s is None else spec.trigger_s,
         idle_after_s=UNSET if spec.idle_after_s is None else spec.idle_after_s,
     )
 

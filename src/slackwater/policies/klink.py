@@ -25,6 +25,7 @@ ASK_S = 0.002  # and of one that is given back, because its source has told that
 SILENT = 3  # looks in a row that found nothing: more are needed than a bad guess explains
 SILENT_S = 2.0  # between two looks at a source that is silent, unless very many are
 LOOKS_HELD = 3.0  # looks at silent sources in the time that no gate opens by itself
+INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much too early
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
@@ -100,7 +101,8 @@ class Klink(KlinkPaper):
             return Demand(batch_s, None, silent=True)
         if not _is_refreshed(query):
             return Demand(known.cost_s, known.epochs.period_s)
-        return Demand(batch_s, query.spec.target_s, query.spec.priority)
+        every_s = query.spec.target_s or query.spec.trigger_s
+        return Demand(batch_s, every_s, query.spec.priority)
 
     def _learn(self, known: Known, query: QueryState) -> None:
         looked, end_s = known.seen[1] != query.admitted_s, known.epochs.window_end_s
@@ -147,7 +149,9 @@ class Klink(KlinkPaper):
             began_s = max(began_s, query.admitted_s or 0.0)
         batch_s = metrics.batch_s or known.fixed_s
         fair_s = self._load.refresh_s(batch_s, spec.priority)
-        if spec.target_s is not None:
+        if spec.trigger_s is not None and spec.target_s is None:
+            every_s = most_s = spec.trigger_s - INTERVAL_S  # it comes to its gate no sooner
+        elif spec.target_s is not None:
             every_s = most_s = max(0.0, ON_TIME * spec.target_s - batch_s)
             if known.fruitless:  # what comes now is as old as the last look, at most
                 every_s = min(every_s, fair_s * known.stretch)
@@ -155,7 +159,7 @@ class Klink(KlinkPaper):
             most_s = max(fair_s, SILENT_S, self._load.look_s)
             every_s = min(fair_s * known.stretch, most_s)
         known.stretch = min(known.stretch, max(1.0, most_s / fair_s))
-        known.soft_until_s = began_s + 2 * every_s if spec.target_s is None else -1.0
+        known.soft_until_s = -1.0 if _is_promised(query) else began_s + 2 * every_s
         more = known.supply.more if metrics.backlog_rows is None else known.epochs.behind
         if not metrics.batches and not known.fruitless:
             return 0.0
@@ -168,7 +172,7 @@ class Klink(KlinkPaper):
         chance, ripe_s = 1.0, max(known.due_s, query.since_s)
         if known.refreshing:
             chance /= 1 + known.fruitless
-            chance *= 1.0 if query.spec.target_s is not None else UNPROMISED
+            chance *= 1.0 if _is_promised(query) else UNPROMISED
         elif known.rank != OTHER:
             # Who catches up with hours is not older than who has waited for a window.
             ripe_s = max(known.expected_s, query.since_s - known.epochs.period_s)
@@ -239,6 +243,11 @@ class Klink(KlinkPaper):
             return super()._figures(known, stage)
         slack_s = known.due_s - self._now_s if known.due_s > 0 else None
         return Figures("refresh", slack_s=slack_s, cost_s=known.cost_s)
+
+
+def _is_promised(query: QueryState) -> bool:
+    """Tell whether somebody has said how often it is to be refreshed."""
+    return query.spec.target_s is not None or query.spec.trigger_s is not None
 
 
 def _is_silent(known: Known) -> bool:

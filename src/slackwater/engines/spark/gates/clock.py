@@ -235,6 +235,17 @@ def execution_of(jquery: JavaObject) -> JavaObject:
         return jquery
 
 
+def trigger_interval_s(query: StreamingQuery) -> float | None:
+    """Return the interval of a query's trigger; None where it has none, or does not show it."""
+    try:
+        trigger = execution_of(query._jsq).trigger()
+        if trigger.getClass().getSimpleName() != "ProcessingTimeTrigger":
+            return None
+        return float(trigger.intervalMs()) / 1000 or None
+    except Exception:
+        return None
+
+
 def check_trigger(execution: JavaObject) -> None:
     kind = execution.trigger().getClass().getSimpleName()
     if kind != "ProcessingTimeTrigger":

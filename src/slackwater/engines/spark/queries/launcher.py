@@ -17,7 +17,11 @@ from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.control.client import FleetControl, Known
-from slackwater.engines.spark.gates.clock import ClockGateUnavailable, execution_of
+from slackwater.engines.spark.gates.clock import (
+    ClockGateUnavailable,
+    execution_of,
+    trigger_interval_s,
+)
 from slackwater.engines.spark.gates.execution import NotRaisable
 from slackwater.engines.spark.gates.watermark import WatermarkRaise, watermark_raise
 from slackwater.engines.spark.plans.discovery import discover_query, output_mode
@@ -137,6 +141,9 @@ class Launcher:
 
     def _discover(self, record: QueryRecord, query: StreamingQuery) -> None:
         """Read windows from the running query's plan: the writer does not show its plan."""
+        interval_s = trigger_interval_s(query)
+        if interval_s is not None:
+            self._registry.revise(record.name, lambda spec: replace(spec, trigger_s=interval_s))
         if record.spec.deadlines == Deadlines():
             found = discover_query(query)
             wait_s = max_wait_s(record.stated_wait_s, found)
