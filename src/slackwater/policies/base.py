@@ -24,6 +24,7 @@ OVERDUE_SHARE = 0.5
 
 ROUNDS = 4.0  # of all queries through all slots: a shorter bound on waiting cannot be kept
 MEASURE_S = 1.0  # between two looks at the load
+MANY = 1000  # queries of which more are looked at less often
 LATELY_S = 60.0  # who was not admitted for so long is no load
 
 
@@ -75,7 +76,8 @@ class Policy(ABC):
 
         A bound that nobody can keep would open gates all at once, and in no order.
         """
-        if 0.0 <= snapshot.now_s - self._measured_s < MEASURE_S:
+        period_s = MEASURE_S * max(1.0, len(snapshot.queries) / MANY)
+        if 0.0 <= snapshot.now_s - self._measured_s < period_s:
             return
         self._measured_s = snapshot.now_s
         since_s = snapshot.now_s - LATELY_S

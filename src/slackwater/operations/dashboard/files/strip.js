@@ -42,7 +42,7 @@ function drawStrip(at) {
   queries.forEach((query, place) => {
     const key = query.fleet + "/" + query.name;
     if (query.state === "held") bar(key, query.since_s, at, "other", 2);
-    if (["admitted", "running", "emitting"].includes(query.state)) bar(key, query.since_s, at, query.state === "emitting" ? "emit" : query.stage, 10);
+    if (["admitted", "running", "emitting", "in sink"].includes(query.state)) bar(key, query.since_s, at, query.state === "emitting" ? "emit" : query.stage, 10);
     if (query.sweep_s !== null && query.sweep_high_s > at - past) {
       paint.globalAlpha = 0.35;
       bar(key, query.sweep_low_s, query.sweep_high_s, "due", 10);
