@@ -1,7 +1,9 @@
 """Queries without windows and live tables: as fresh as promised, or as the machine can."""
 
+from dataclasses import replace
+
 from slackwater import policies
-from slackwater.core import QuerySpec
+from slackwater.core import QuerySpec, Window
 from tests.policies.fleet_script import START, Scripted, run, windows
 
 
@@ -94,3 +96,13 @@ def test_a_trigger_s_interval_is_kept_however_busy_the_machine() -> None:
     run(klink(), [timed, *others], 60)
     assert sum(timed.gaps_s()) / len(timed.gaps_s()) < 1.2
     assert 2 * len(others[0].begun_s) < len(timed.begun_s)
+
+
+def test_sessions_come_out_with_the_batch_after_the_one_that_ends_them() -> None:
+    sessions = replace(windows(3.0), windows=(Window("session", 2.0, 2.0),))
+    spec = QuerySpec("sessions", deadlines=sessions, target_s=6.0)
+    query = Scripted(spec, told={"backlog_rows": 0.0})
+    run(klink(), [query], 60)
+    gaps_s = query.gaps_s()
+    assert sum(gap_s < 0.3 for gap_s in gaps_s) >= 0.4 * len(gaps_s)
+    assert sum(gap_s > 3.0 for gap_s in gaps_s) >= 0.4 * len(gaps_s)

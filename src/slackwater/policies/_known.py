@@ -36,6 +36,9 @@ class Known:
         self.refreshing = False  # its next batch shows newer rows and completes no window
         self.stretch = 1.0  # of the time between two looks: who finds nothing is asked less often
         self.soft_until_s = -math.inf  # until then it gives way to sweeps that are near
+        self.closed_after = (
+            -2
+        )  # batches: the next one came at once to write sessions that had ended
         self.rows = 0  # read until the last look
         self.supply = Supply()
         self.most_rows = 0.0  # of a batch; what was long ago counts less and less

@@ -163,7 +163,12 @@ class Klink(KlinkPaper):
         more = known.supply.more if metrics.backlog_rows is None else known.epochs.behind
         if not metrics.batches and not known.fruitless:
             return 0.0
-        return began_s if more and not known.fruitless else began_s + every_s
+        # The batch that writes them reads as well; the one after it is a refresh again.
+        closes = _closes_sessions(query) and metrics.batches != known.closed_after + 1
+        if closes:
+            known.closed_after = metrics.batches
+        at_once = not known.fruitless and (more or closes)
+        return began_s if at_once else began_s + every_s
 
     def _entry(self, known: Known, query: QueryState, from_s: float) -> Entry:
         entry = super()._entry(known, query, from_s)
@@ -243,6 +248,15 @@ class Klink(KlinkPaper):
             return super()._figures(known, stage)
         slack_s = known.due_s - self._now_s if known.due_s > 0 else None
         return Figures("refresh", slack_s=slack_s, cost_s=known.cost_s)
+
+
+def _closes_sessions(query: QueryState) -> bool:
+    """Tell whether the next batch writes sessions that the last one has seen the end of."""
+    deadlines, metrics = query.spec.deadlines, query.metrics
+    if query.spec.one_batch or deadlines.output_mode != "append":
+        return False
+    moved = (metrics.next_watermark_s or 0.0) > (metrics.watermark_s or 0.0)
+    return moved and any(window.kind == "session" for window in deadlines.windows)
 
 
 def _is_promised(query: QueryState) -> bool:
