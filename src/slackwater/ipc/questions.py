@@ -200,6 +200,7 @@ class Watched(Struct, frozen=True):
     decisions: tuple[Decision, ...]  # oldest first
     happened: int
     events: tuple[Event, ...]
+    opened: int = 0  # gates that have opened by themselves, after too long a wait
     extra_slots: int = 0  # given because cores idled while queries waited
     unheld: bool = False  # nobody is held for a while, because that did not help
 

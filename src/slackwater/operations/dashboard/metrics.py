@@ -119,6 +119,8 @@ def _of_fleets(fleets: Sequence[FleetStatus | SilentFleet]) -> Iterator[Metric]:
         yield _gauge(
             name, text, [(_fleet_labels(fleet), getattr(fleet, key)) for fleet in known], FLEET
         )
+    opened = [(_fleet_labels(fleet), float(fleet.opened)) for fleet in known]
+    yield _counter("gates_opened", "Gates that opened by themselves.", opened, FLEET)
     for kind in ("used", "limit"):
         found = [
             (_fleet_labels(fleet), getattr(fleet.memory, f"{kind}_bytes"))

@@ -29,6 +29,7 @@ class FleetStatus(Struct, frozen=True):
     gate: str | None
     slots: int
     extra_slots: int
+    opened: int
     running: int
     memory: Memory | None
     controller: ControllerStatus
@@ -111,6 +112,7 @@ def fleet_status(name: str, answer: Watched) -> FleetStatus:
         gate=answer.gate,
         slots=answer.slots,
         extra_slots=answer.extra_slots,
+        opened=answer.opened,
         running=sum(query.phase == "running" for query in answer.queries),
         memory=answer.memory,
         controller=ControllerStatus(answer.epoch, answer.cpu_s, answer.cycles),

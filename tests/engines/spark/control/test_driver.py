@@ -433,3 +433,11 @@ def test_a_policy_switch_keeps_the_parameters_that_fit(path: Path) -> None:
         assert (policy.seed, policy._estimator.keywords["confidence"]) == (7, 0.5)
     finally:
         service.driver.close()
+
+
+def test_gates_that_open_by_themselves_are_counted(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    gate.arrive("b", 1)
+    gate.arrive("b", 2)  # its first trigger has gone on without a grant
+    eventually(lambda: watched(path).opened == 1)

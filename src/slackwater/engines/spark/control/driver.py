@@ -1,5 +1,6 @@
 """Spark queries behind gates, as the controller sees them: who they are, and who may run."""
 
+import logging
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -57,6 +58,8 @@ from slackwater.ipc.server import Client, Server
 from slackwater.metrics.batches import Coming
 from slackwater.metrics.promises import PromiseObserver
 from slackwater.metrics.results import ResultObserver
+
+log = logging.getLogger("slackwater.controller")
 
 HARDLY = 0.8  # a bound on waiting that changes by less is not told
 
@@ -121,6 +124,7 @@ class QueryStore:
         self.queries: dict[str, Query] = {}
         self.memory: Memory | None = None
         self.cores: int | None = None  # where slots follow them
+        self.opened = 0  # gates that have opened by themselves, because nobody had let them
         self._executors: int | None = None  # their memory, 0 with a local master
         self.notes = Notes()  # what the fleet says of itself and its queries
         self.recent = Recent[Event]()  # batches and results
@@ -194,6 +198,9 @@ class QueryStore:
 
     def _arrive(self, message: Arrive, gate: Client, now_s: float) -> None:
         query = self._query(message.query)
+        if query.gate is gate and query.state.phase == "waiting" and message.seq > query.seq:
+            self.opened += 1
+            log.info("the gate of %s has opened by itself: it had waited too long", message.query)
         query.gate, query.seq = gate, message.seq
         if message.again is True:
             query.wait_on(now_s)

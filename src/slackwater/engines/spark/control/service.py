@@ -149,6 +149,7 @@ class ControllerService:
             now_s=driver.clock.now(),
             slots=driver.slots,
             open=driver.hold_nothing,
+            opened=store.opened,
             extra_slots=driver.guard.extra if driver.guard else 0,
             unheld=driver.guard is not None and driver.guard.is_open(driver.clock.now()),
             memory=store.memory,
