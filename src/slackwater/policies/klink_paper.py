@@ -109,7 +109,8 @@ class KlinkPaper(Policy):
         return Schedule(admissions, next_s if math.isfinite(next_s) else None, self._hold_s)
 
     def held_up(self, snapshot: Snapshot) -> int:
-        return len(self._due_queries.due(snapshot.now_s))
+        now_s = snapshot.now_s
+        return len(self._due_queries.due(now_s)) + len(self._due_queries.overdue(now_s))
 
     def outlook(self, now_s: float) -> dict[str, Figures]:
         self._now_s = now_s

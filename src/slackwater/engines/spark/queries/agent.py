@@ -236,6 +236,7 @@ class Agent:
             for record in self._registry.all():
                 if record.present:
                     self.link.send(spec_message(record.spec))
+        self._reporter.forget()
         self._askers.submit(self._tell_history)
 
     def _tell_history(self) -> None:

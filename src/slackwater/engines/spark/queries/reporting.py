@@ -51,6 +51,10 @@ class Reporter:
         self._noted_s = self._compared_s = self._sinks_s = 0.0
         self._in_sinks: set[str] = set()  # that were told
 
+    def forget(self) -> None:
+        """Tell everything again: the controller may be another one."""
+        self._noted, self._in_sinks = None, set()
+
     def memory(self, period_s: float) -> list[MemoryUse]:
         """Return the state of the heap, if it was last told so long ago."""
         now_s = self._clock.monotonic()
