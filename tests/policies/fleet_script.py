@@ -43,6 +43,7 @@ class Scripted:
     frontier_s: Callable[[float], float] = lambda now_s: now_s - 0.02
     rate: float = 1000.0  # rows that arrive in a second
     limit: float = math.inf  # rows of a batch
+    sleeps: bool = False  # its batches wait for their sink after a second and a half
     told: dict[str, float] = field(default_factory=dict)  # more metrics
     begun_s: list[float] = field(default_factory=list)  # batches
     looks_s: list[float] = field(default_factory=list)  # admissions
@@ -74,7 +75,9 @@ class Scripted:
         if self.begun_s and self.begun_s[-1] == self.state.admitted_s:
             metrics = self._after_batch(metrics)
         self.ends_s = None
-        self.state = replace(self.state, phase="waiting", since_s=now_s, metrics=metrics)
+        self.state = replace(
+            self.state, phase="waiting", since_s=now_s, metrics=metrics, in_sink=False
+        )
 
     def _after_batch(self, before: QueryMetrics) -> QueryMetrics:
         start_s = self.begun_s[-1]
@@ -109,6 +112,8 @@ def run(policy: Policy, queries: list[Scripted], seconds: float, slots: int = 3)
         for query in queries:
             if query.ends_s is not None and query.ends_s <= now_s:
                 query.end(now_s)
+            elif query.sleeps and query.ends_s is not None and now_s > query.looks_s[-1] + 1.5:
+                query.state = replace(query.state, in_sink=True)
         schedule = policy.decide(Snapshot(now_s, slots, tuple(q.state for q in queries)))
         for admission in schedule.admissions:
             next(q for q in queries if q.spec.name == admission.query).admit(now_s)

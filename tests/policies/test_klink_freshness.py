@@ -106,3 +106,13 @@ def test_sessions_come_out_with_the_batch_after_the_one_that_ends_them() -> None
     gaps_s = query.gaps_s()
     assert sum(gap_s < 0.3 for gap_s in gaps_s) >= 0.4 * len(gaps_s)
     assert sum(gap_s > 3.0 for gap_s in gaps_s) >= 0.4 * len(gaps_s)
+
+
+def test_a_slow_sink_is_refreshed_as_soon_as_it_can() -> None:
+    """Its batches are long, but they take a slot for a moment only."""
+    told = {"backlog_rows": 0.0}
+    slow = Scripted(QuerySpec("slow", max_wait_s=100.0), batch_s=6.0, sleeps=True, told=told)
+    others = [Scripted(QuerySpec(f"q{n}", max_wait_s=100.0), told=told) for n in range(9)]
+    run(klink(), [slow, *others], 120)
+    assert max(slow.gaps_s(START + 40)) < 7.5
+    assert max(max(query.gaps_s(START + 40)) for query in others) < 3.0

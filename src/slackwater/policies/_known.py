@@ -41,6 +41,8 @@ class Known:
         )  # batches: the next one came at once to write sessions that had ended
         self.rows = 0  # read until the last look
         self.supply = Supply()
+        self.seen_in_sink = False  # the batch that runs now, or ran last
+        self.slow_sink = False  # its last batch only waited for most of its time
         self.most_rows = 0.0  # of a batch; what was long ago counts less and less
 
 

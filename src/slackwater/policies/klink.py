@@ -26,6 +26,7 @@ SILENT = 3  # looks in a row that found nothing: more are needed than a bad gues
 SILENT_S = 2.0  # between two looks at a source that is silent, unless very many are
 LOOKS_HELD = 3.0  # looks at silent sources in the time that no gate opens by itself
 INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much too early
+IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
@@ -93,7 +94,7 @@ class Klink(KlinkPaper):
         known = self._known.get(query.name)
         if known is None:  # it has only just come
             return Demand(UNKNOWN_COST_S, None, query.spec.priority)
-        batch_s = query.metrics.batch_s or known.fixed_s
+        batch_s = _work_s(known, query)
         if known.fruitless >= SILENT:
             look_s = ASK_S if query.spec.one_batch else LOOK_S
             return Demand(look_s, None, silent=True)
@@ -104,9 +105,18 @@ class Klink(KlinkPaper):
         every_s = query.spec.target_s or query.spec.trigger_s
         return Demand(batch_s, every_s, query.spec.priority)
 
+    def _look_at(self, place: int, query: QueryState) -> None:
+        super()._look_at(place, query)
+        if query.in_sink:
+            self._known[query.name].seen_in_sink = True
+
     def _learn(self, known: Known, query: QueryState) -> None:
         looked, end_s = known.seen[1] != query.admitted_s, known.epochs.window_end_s
+        if known.batches != query.metrics.batches:
+            known.slow_sink, known.seen_in_sink = known.seen_in_sink, False
         super()._learn(known, query)
+        if known.slow_sink:
+            known.cost_s = min(known.cost_s, IN_SLOT_S)
         if self._interruptible:
             return
         self._count_looks(known, query, looked, moved=known.epochs.window_end_s > end_s)
@@ -148,7 +158,7 @@ class Klink(KlinkPaper):
         if known.fruitless:
             began_s = max(began_s, query.admitted_s or 0.0)
         batch_s = metrics.batch_s or known.fixed_s
-        fair_s = self._load.refresh_s(batch_s, spec.priority)
+        fair_s = self._load.refresh_s(_work_s(known, query), spec.priority)
         if spec.trigger_s is not None and spec.target_s is None:
             every_s = most_s = spec.trigger_s - INTERVAL_S  # it comes to its gate no sooner
         elif spec.target_s is not None:
@@ -248,6 +258,11 @@ class Klink(KlinkPaper):
             return super()._figures(known, stage)
         slack_s = known.due_s - self._now_s if known.due_s > 0 else None
         return Figures("refresh", slack_s=slack_s, cost_s=known.cost_s)
+
+
+def _work_s(known: Known, query: QueryState) -> float:
+    """Return how long a batch takes a slot; what it does before it waits for its sink is little."""
+    return UNKNOWN_COST_S if known.slow_sink else query.metrics.batch_s or known.fixed_s
 
 
 def _closes_sessions(query: QueryState) -> bool:
