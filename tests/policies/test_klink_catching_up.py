@@ -38,6 +38,25 @@ def test_history_is_followed_by_a_look_that_finds_its_end() -> None:
     assert len(replay.looks_s) > len(replay.begun_s)
 
 
+class Unordered(Scripted):
+    """Reads a file of one row a batch, from whatever time."""
+
+    def _after_batch(self, before):  # type: ignore[no-untyped-def]
+        event_s = START - 40 * HOUR_S
+        return replace(
+            super()._after_batch(before), max_event_s=event_s, next_watermark_s=event_s - 0.3
+        )
+
+
+def test_history_in_no_order_is_read_without_a_pause() -> None:
+    spec = QuerySpec("files", max_wait_s=9000.0, deadlines=windows(HOUR_S))
+    files = Unordered(spec, rate=1e6, limit=1.0)
+    files.arrives = lambda since_s, now_s: len(files.begun_s) < 40
+    run(policies.load("klink"), [files], 30)
+    assert len(files.begun_s) >= 40
+    assert len(files.looks_s) > len(files.begun_s)
+
+
 def test_long_windows_are_drained_on_a_busy_fleet() -> None:
     long = Scripted(
         QuerySpec("long", max_wait_s=9000.0, deadlines=windows(HOUR_S)),

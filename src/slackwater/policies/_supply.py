@@ -28,6 +28,11 @@ class Supply:
         self._rows: float | None = None  # of the last batch
         self._run = 0  # batches since something was tried
 
+    @property
+    def pausing(self) -> bool:
+        """Whether a pause is to tell a backlog from a steady stream."""
+        return self._rows is not None and not self._at_once and self._run == 0
+
     def take(self, rows: float) -> None:
         """Take a batch that had rows."""
         before, self._rows = self._rows, rows

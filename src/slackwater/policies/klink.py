@@ -27,6 +27,7 @@ SILENT_S = 2.0  # between two looks at a source that is silent, unless very many
 LOOKS_HELD = 3.0  # looks at silent sources in the time that no gate opens by itself
 INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much too early
 IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
+PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it still does
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
@@ -114,12 +115,15 @@ class Klink(KlinkPaper):
         looked, end_s = known.seen[1] != query.admitted_s, known.epochs.window_end_s
         if known.batches != query.metrics.batches:
             known.slow_sink, known.seen_in_sink = known.seen_in_sink, False
+        self._count_rows(known, query)
         super()._learn(known, query)
         if known.slow_sink:
             known.cost_s = min(known.cost_s, IN_SLOT_S)
         if self._interruptible:
             return
         self._count_looks(known, query, looked, moved=known.epochs.window_end_s > end_s)
+        if known.epochs.behind and known.supply.pausing and query.metrics.backlog_rows is None:
+            known.due_s = (query.metrics.batch_start_s or 0.0) + PAUSE_S
         if known.rank == SWEEP:
             known.drain_s = drain_s(known, query)
             grown_s = grown_cost_s(known, query, max(known.due_s, self._now_s))
@@ -137,13 +141,16 @@ class Klink(KlinkPaper):
                 known.rank, known.refreshing = OTHER, True
                 known.due_s = known.urgency_s = due_s
 
-    def _count_looks(self, known: Known, query: QueryState, looked: bool, moved: bool) -> None:
+    def _count_rows(self, known: Known, query: QueryState) -> None:
         rows, known.rows = query.metrics.rows - known.rows, query.metrics.rows
         if rows > 0:
             known.most_rows = max(float(rows), FORGET_ROWS * known.most_rows)
             known.supply.take(rows)
             known.stretch = max(1.0, 0.85 * known.stretch)
-        elif looked and known.fruitless:
+            known.epochs.hands_out_more = known.supply.more or known.supply.pausing
+
+    def _count_looks(self, known: Known, query: QueryState, looked: bool, moved: bool) -> None:
+        if looked and known.fruitless:
             known.supply.find_nothing()
             known.stretch *= 2.0
         if moved or known.epochs.behind:

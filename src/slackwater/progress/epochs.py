@@ -51,6 +51,7 @@ class QueryEpochs:
         self._largest = 0  # batches in a row whose watermark was the largest of its inputs'
         self._ahead_s = 0.0  # by how much event times are ahead of our clock
         self._ticks = Ticks()
+        self.hands_out_more = False  # whether its batches look as if more were there, whatever time
         self._moved_to_s = 0.0  # the watermark that was last observed
         self.watermark_delay_s = self._awaited_s(delays)
         self._windows = deadlines.closing
@@ -212,7 +213,7 @@ class QueryEpochs:
             return False
         if start_s - newest_s < LEVEL_S:
             return False
-        if before.max_event_s is None or before.batch_start_s is None:
+        if self.hands_out_more or before.max_event_s is None or before.batch_start_s is None:
             return True
         return newest_s - before.max_event_s > CATCH_UP * (start_s - before.batch_start_s)
 
