@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def run(trial: BacklogTrial) -> Result:
     gated = policies.load(trial.policy).gated
     with tempfile.TemporaryDirectory(prefix="slackwater-bench-") as name:
         folder = Path(name)
-        begin_s = (int(time.time() - trial.backlog_s) // WINDOW_S) * WINDOW_S
+        begin_s = (int(RealClock().now() - trial.backlog_s) // WINDOW_S) * WINDOW_S
         rows = _rows(spark, folder, trial, begin_s)
         with Fleet(spark, trial.policy, gate="auto" if gated else "none") as fleet:
             return _CatchUp(trial, spark, fleet, begin_s).result(rows, folder)
