@@ -86,3 +86,15 @@ def test_rows_that_came_since_the_last_batch_count() -> None:
     admission = policies.load("klink").decide(Snapshot(NOW, 1, (waiting,))).admissions[0]
     assert admission.figures is not None
     assert 30 < (admission.figures.cost_s or 0.0) < 40
+
+
+def test_a_query_that_is_met_while_it_runs_has_not_found_nothing() -> None:
+    """Its windows are discovered during its first batch."""
+    spec = QuerySpec("files", max_wait_s=9000.0)
+    files = Unordered(spec, rate=1e6, limit=1.0)
+    policy = policies.load("klink")
+    run(policy, [files], 0.1)
+    found = replace(spec, deadlines=windows(HOUR_S))
+    files.spec, files.state = found, replace(files.state, spec=found)
+    run(policy, [files], 10)
+    assert len(files.begun_s) > 20

@@ -112,7 +112,8 @@ class Klink(KlinkPaper):
             self._known[query.name].seen_in_sink = True
 
     def _learn(self, known: Known, query: QueryState) -> None:
-        looked, end_s = known.seen[1] != query.admitted_s, known.epochs.window_end_s
+        ended = query.phase != "running"
+        looked, end_s = ended and known.seen[1] != query.admitted_s, known.epochs.window_end_s
         if known.batches != query.metrics.batches:
             known.slow_sink, known.seen_in_sink = known.seen_in_sink, False
         self._count_rows(known, query)

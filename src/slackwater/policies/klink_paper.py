@@ -193,11 +193,13 @@ class KlinkPaper(Policy):
         metrics = query.metrics
         if known.batches != metrics.batches:  # may be told after the arrival, too
             known.fruitless = 0
-        elif known.seen[1] != query.admitted_s:
+        elif known.seen[1] != query.admitted_s and query.phase != "running":
             known.fruitless += 1
             if query.admitted_s is not None:
                 known.epochs.find_nothing(query.admitted_s, asked=query.spec.one_batch)
-        known.seen, known.batches = (metrics, query.admitted_s), metrics.batches
+        # What a batch that still runs finds is not known: it is looked at again when it has ended.
+        looked_s = known.seen[1] if query.phase == "running" else query.admitted_s
+        known.seen, known.batches = (metrics, looked_s), metrics.batches
         epochs = known.epochs
         epochs.update(metrics)
         known.fixed_s = max(metrics.batch_fixed_s or UNKNOWN_COST_S, metrics.batch_empty_s or 0.0)
