@@ -10,6 +10,7 @@ from slackwater.core import (
     Admission,
     Controller,
     EngineError,
+    QuerySpec,
     QueryState,
     Schedule,
     SlackwaterError,
@@ -210,3 +211,22 @@ def test_a_wrong_name_is_one_clear_line(name: str, message: str) -> None:
 def test_a_wrong_parameter_is_one_clear_line() -> None:
     with pytest.raises(UsageError, match="unknown key 'sed'; did you mean 'seed'"):
         policies.load("fcfs", sed=3)
+
+
+class Homemade(Policy):
+    """Keeps things under names of its own, and does not call the constructor of its base."""
+
+    name = "homemade"
+
+    def __init__(self) -> None:
+        self._first = self._measure = self._hold_s = self._round_s = self._measured_s = "mine"
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return [Admission(query.name, self._first) for query in waiting]
+
+
+def test_names_of_a_member_s_own_are_not_in_the_way() -> None:
+    policy, states = Homemade(), (QueryState(QuerySpec("a"), "waiting"),)
+    decided = policy.decide(Snapshot(1.0, 1, states))
+    assert [(each.query, each.reason) for each in decided.admissions] == [("a", "mine")]
+    assert (policy._hold_s, policy._round_s, policy._measured_s) == ("mine",) * 3

@@ -44,18 +44,20 @@ class Policy(ABC):
     metrics: ClassVar[tuple[str, ...]] = ("queue-size",)  # of operators, for priorities
     scale: ClassVar[Scale] = "linear"  # how the distance of two priorities is meant
 
+    # Not set by __init__: a policy with one of its own need not call this one.
+    _load_round_s: float = 0.0  # bound on waiting that the load asks for
+    _load_hold_s: float = 0.0  # and the one that gates are told: nobody is to open before
+    __measured_s: float = -math.inf
+
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
-        self._round_s = 0.0  # bound on waiting that the load asks for
-        self._hold_s = 0.0  # and the one that gates are told: nobody is to open before
-        self._measured_s = -math.inf
 
     def decide(self, snapshot: Snapshot) -> Schedule:
         """Admit at most as many as there are free slots: the overdue first, then by rank."""
-        self._measure(snapshot)
+        self._measure_load(snapshot)
         waiting = snapshot.waiting
         if not waiting or snapshot.free_slots == 0:
-            return Schedule(hold_s=self._hold_s)
+            return Schedule(hold_s=self._load_hold_s)
         overdue, next_overdue_s = self._find_overdue(snapshot)
         overdue.sort(key=lambda query: (query.since_s + query.spec.max_wait_s, query.name))
         chosen = [self._overdue(q, snapshot) for q in islice(overdue, snapshot.free_slots)]
@@ -63,32 +65,35 @@ class Policy(ABC):
         if room and len(overdue) < len(waiting):
             served = {query.name for query in overdue}
             others = [q for q in waiting if q.name not in served] if served else waiting
-            chosen += self._first(others, snapshot, room)
+            chosen += self.__first_ranked(others, snapshot, room)
         wake_s = next_overdue_s if math.isfinite(next_overdue_s) else None
-        return Schedule(tuple(chosen), wake_s, self._hold_s)
+        return Schedule(tuple(chosen), wake_s, self._load_hold_s)
 
     def held_up(self, snapshot: Snapshot) -> int:
         """Return how many queries would be let in now if there were slots enough."""
         return len(snapshot.waiting)
 
-    def _measure(self, snapshot: Snapshot) -> None:
+    def _measure_load(self, snapshot: Snapshot) -> bool:
         """Stretch the bound on waiting where more is to be done than it leaves time for.
 
-        A bound that nobody can keep would open gates all at once, and in no order.
+        A bound that nobody can keep would open gates all at once, and in no order. Returns whether
+        it was time to measure.
         """
         period_s = MEASURE_S * max(1.0, len(snapshot.queries) / MANY)
-        if 0.0 <= snapshot.now_s - self._measured_s < period_s:
-            return
-        self._measured_s = snapshot.now_s
+        if 0.0 <= snapshot.now_s - self.__measured_s < period_s:
+            return False
+        self.__measured_s = snapshot.now_s
         since_s = snapshot.now_s - LATELY_S
         batches_s = (
             query.metrics.batch_s or 0.0
             for query in snapshot.queries
             if not query.in_sink and (query.admitted_s or 0.0) > since_s
         )
-        self._round_s = self._hold_s = ROUNDS * sum(batches_s) / snapshot.slots
+        self._load_round_s = self._load_hold_s = ROUNDS * sum(batches_s) / snapshot.slots
+        return True
 
-    def _first(
+    # Two underscores: a member may have anything of its own under a plain name.
+    def __first_ranked(
         self, waiting: Sequence[QueryState], snapshot: Snapshot, room: int
     ) -> list[Admission]:
         """Return the first few of the ranking; refuse what is none."""
@@ -110,7 +115,7 @@ class Policy(ABC):
 
     def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:
         """Return those that waited for too long, and when the first of the others will have."""
-        times_s = [overdue_s(query, self._round_s) for query in snapshot.waiting]
+        times_s = [overdue_s(query, self._load_round_s) for query in snapshot.waiting]
         pairs = zip(snapshot.waiting, times_s, strict=True)
         overdue = [query for query, at_s in pairs if at_s <= snapshot.now_s]
         return overdue, min((at_s for at_s in times_s if at_s > snapshot.now_s), default=math.inf)

@@ -84,12 +84,12 @@ class Klink(KlinkPaper):
 
     # -- what is known --------------------------------------------------------------------------
 
-    def _measure(self, snapshot: Snapshot) -> None:
-        before_s = self._measured_s
-        super()._measure(snapshot)
-        if self._measured_s != before_s and snapshot.cycle_s is None:
+    def _measure_load(self, snapshot: Snapshot) -> bool:
+        measured = super()._measure_load(snapshot)
+        if measured and snapshot.cycle_s is None:
             self._load.measure(map(self._demand, snapshot.queries), snapshot.slots)
-            self._hold_s = max(self._hold_s, LOOKS_HELD * self._load.look_s)
+            self._load_hold_s = max(self._load_hold_s, LOOKS_HELD * self._load.look_s)
+        return measured
 
     def _demand(self, query: QueryState) -> Demand:
         known = self._known.get(query.name)
@@ -202,7 +202,7 @@ class Klink(KlinkPaper):
             if _is_silent(known):  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)
-        least_s = self._hold_s if _is_silent(known) else self._round_s
+        least_s = self._load_hold_s if _is_silent(known) else self._load_round_s
         return entry._replace(
             overdue_s=overdue_s(query, least_s),
             worth=min(query.spec.priority, MOST_WEIGHT) * chance,

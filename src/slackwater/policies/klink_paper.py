@@ -95,10 +95,10 @@ class KlinkPaper(Policy):
         self._short_of_memory = False
 
     def decide(self, snapshot: Snapshot) -> Schedule:
-        self._measure(snapshot)
+        self._measure_load(snapshot)
         self._look(snapshot)
         if snapshot.free_slots == 0:
-            return Schedule(hold_s=self._hold_s)  # when one becomes free, we are asked again
+            return Schedule(hold_s=self._load_hold_s)  # when one becomes free, we are asked again
         now_s = snapshot.now_s
         next_s = self._due_queries.next_s()
         if self._interruptible or next_s <= now_s:
@@ -106,7 +106,7 @@ class KlinkPaper(Policy):
             next_s = self._due_queries.next_s(after_s=now_s)
         else:
             admissions = ()
-        return Schedule(admissions, next_s if math.isfinite(next_s) else None, self._hold_s)
+        return Schedule(admissions, next_s if math.isfinite(next_s) else None, self._load_hold_s)
 
     def held_up(self, snapshot: Snapshot) -> int:
         now_s = snapshot.now_s
@@ -170,7 +170,7 @@ class KlinkPaper(Policy):
         metrics = query.metrics
         grows = metrics.buffered_rows is not None
         return Entry(
-            overdue_s(query, self._round_s),
+            overdue_s(query, self._load_round_s),
             max(known.due_s, from_s),
             max(known.drain_s, from_s),
             query.since_s,
