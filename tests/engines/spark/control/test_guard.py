@@ -44,3 +44,11 @@ def test_if_slots_do_not_help_nobody_is_held_for_a_while() -> None:
     assert watched.guard.extra == 6
     assert watched.guard.is_open(watched.now_s)
     assert not watched.guard.is_open(watched.now_s + OPEN_S)
+
+
+def test_a_clock_that_is_put_back_neither_blinds_it_nor_keeps_gates_open() -> None:
+    watched = Watched()
+    watched.look(40, busy=0.1, held_up=9)
+    an_hour_before_s = watched.now_s - 3600
+    assert watched.guard.due(an_hour_before_s)
+    assert not watched.guard.is_open(an_hour_before_s)

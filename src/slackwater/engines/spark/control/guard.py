@@ -47,12 +47,12 @@ class Guard:
         self.extra = 0  # slots given beside those that there are
 
     def is_open(self, now_s: float) -> bool:
-        """Tell whether nobody is to be held."""
-        return now_s < self._open_until_s
+        """Tell whether nobody is to be held; a clock that was put back must not make it long."""
+        return 0.0 < self._open_until_s - now_s <= OPEN_S
 
     def due(self, now_s: float) -> bool:
         """Tell whether it is time for a look."""
-        return self._looked is None or now_s >= self._looked[0] + LOOK_S
+        return self._looked is None or not 0.0 <= now_s - self._looked[0] < LOOK_S
 
     def look(self, now_s: float, snapshot: Snapshot, held_up: int, free: int) -> None:
         """Take how many queries could go and how many slots are free, those given included."""
