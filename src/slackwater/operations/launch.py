@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.live import Live
 
 from slackwater import policies
+from slackwater.common.exceptions import first_line
 from slackwater.common.plugins import load_object
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
@@ -24,7 +25,6 @@ from slackwater.engines.spark.checkpoints.ownership import claim
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.gates.watermark import why_two_batches
 from slackwater.engines.spark.plans.discovery import discover
-from slackwater.engines.spark.queries.failures import first_line
 from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.shedding.loop import QualitySettings
 from slackwater.operations.fleet_file import FleetFile, QualitySection, QuerySection

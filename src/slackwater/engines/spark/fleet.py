@@ -9,6 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater import policies
+from slackwater.common.exceptions import first_line
 from slackwater.core.errors import UsageError
 from slackwater.core.model import default_slots
 from slackwater.core.windows import Deadlines
@@ -20,7 +21,6 @@ from slackwater.engines.spark.gates.choice import GateKind, choose_gate
 from slackwater.engines.spark.gates.execution import probe_raise
 from slackwater.engines.spark.plans.discovery import discover, discover_query
 from slackwater.engines.spark.queries.agent import Agent
-from slackwater.engines.spark.queries.failures import first_line
 from slackwater.engines.spark.queries.forwarding import FleetParts
 from slackwater.engines.spark.queries.launcher import Launcher
 from slackwater.engines.spark.queries.record import QueryRecord, State

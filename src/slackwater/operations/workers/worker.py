@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from slackwater.common.exceptions import first_line
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.queries.failures import first_line
 from slackwater.ipc.framing import ProtocolError
 from slackwater.operations import fleet_file as config
 from slackwater.operations.fleet_file import FleetFile

@@ -1,9 +1,12 @@
 """Rows become files or bytes, and never more than the user allows."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.engines.spark.gates.limited_sources import GROWTH, Extent, OwnLimit, Unit
+from slackwater.engines.spark.gates.read_limits import ReadLimits
 
 UNITS = st.sampled_from(["rows", "files", "bytes"])
 ROWS = st.integers(1, 10**7)
@@ -46,3 +49,18 @@ def test_the_first_files_are_read_one_by_one_and_then_faster() -> None:
         limits.append(own.at_most(1000, read))
         read = Extent(0, limits[-1], 10)
     assert limits == [1, 10, 100, 1000]
+
+
+class Hidden:
+    """An execution that shows nothing, and does not say why."""
+
+    def uniqueSources(self) -> None:
+        raise AssertionError
+
+
+def test_a_query_whose_sources_are_hidden_is_not_limited_and_goes_on() -> None:
+    nothing: Any = None
+    limits = ReadLimits(nothing, Hidden())
+    limits.set_rows(5)
+    assert limits.are(5)
+    assert limits.are_lifted

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from slackwater.common.exceptions import first_line
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
@@ -270,6 +271,6 @@ def probe(spark: SparkSession) -> str | None:
             if found != kind:
                 return f"Spark {version}: {owner}.{field} is a {found}, not a {kind}"
     except Exception as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(str(error))
         return f"Spark {version} lacks a private field that the clock gate needs ({reason})"
     return None

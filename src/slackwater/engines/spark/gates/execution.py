@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from slackwater.common.exceptions import first_line
 from slackwater.core.errors import SlackwaterError
 from slackwater.engines.spark.gates.clock import execution_of
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
@@ -90,7 +91,7 @@ class ExecutionView:
             return self.watermark_ms, parts
         except Exception as error:
             self._blind = True
-            reason = str(error).splitlines()[0]
+            reason = first_line(str(error))
             log.warning("this Spark does not show the next watermark (%s); going without", reason)
             return None, []
 

@@ -10,6 +10,7 @@ import logging
 
 from pyspark.sql import SparkSession
 
+from slackwater.common.exceptions import first_line
 from slackwater.core.clock import RealClock
 from slackwater.engines.spark.gates.limited_sources import AdmittedSource, Extent, admitted_source
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
@@ -35,7 +36,7 @@ def probe(spark: SparkSession) -> str | None:
         for owner, field in _NEEDED:
             handles.type(owner).getDeclaredField(field)
     except Exception as error:
-        return f"Spark {spark.version} lacks a private field ({str(error).splitlines()[0]})"
+        return f"Spark {spark.version} lacks a private field ({first_line(str(error))})"
     return None
 
 
@@ -241,7 +242,7 @@ class ReadLimits:
 
     def _give_up(self, error: Exception) -> None:
         self._blind = True
-        reason = str(error).splitlines()[0]
+        reason = first_line(str(error))
         log.warning("rows of a query's sources are not limited: %s", reason)
         with contextlib.suppress(Exception):  # its watermark is then left to Spark
             self.lift()

@@ -1,4 +1,4 @@
-"""What an exception of a query says, and whether starting the query again can help."""
+"""Whether it can help to start a query again that has failed."""
 
 MAX_RESTARTS = 5  # in a row, without a batch in between
 
@@ -9,18 +9,6 @@ _CONNECTION_LOST = ("java.io.EOFException", "Broken pipe", "Connection reset")
 _PYTHON_SOURCE = (
     "PythonStreamingSourceRunner"  # in the trace; else it was the user's own connection
 )
-
-
-def first_line(text: str) -> str:
-    """Return the first line that says something.
-
-    >>> first_line("An error occurred while calling o7.start.\\n: java.io.IOException: no space")
-    'java.io.IOException: no space'
-    """
-    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):  # Py4J's
-        return lines[1]
-    return lines[0] if lines else "failed"
 
 
 def lost_a_worker(exception: str) -> bool:

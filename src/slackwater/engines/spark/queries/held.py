@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 from py4j.protocol import Py4JError
 
+from slackwater.common.exceptions import first_line
 from slackwater.core.clock import Deadline
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.clock import ClockGate
@@ -115,4 +116,4 @@ class Held:
                     raise GoneOn
                 self.view.raise_watermark(reach_ms)
         except Py4JError as error:
-            raise NotRaisable(str(error).splitlines()[0]) from None
+            raise NotRaisable(first_line(str(error))) from None

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from slackwater.common.exceptions import first_line
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
@@ -26,7 +27,6 @@ from slackwater.engines.spark.gates.execution import NotRaisable
 from slackwater.engines.spark.gates.watermark import WatermarkRaise, watermark_raise
 from slackwater.engines.spark.plans.discovery import discover_query, output_mode
 from slackwater.engines.spark.queries.agent import Agent
-from slackwater.engines.spark.queries.failures import first_line
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.specs import max_wait_s

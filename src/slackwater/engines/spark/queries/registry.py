@@ -13,9 +13,10 @@ from dataclasses import fields, replace
 from itertools import count
 from typing import Any
 
+from slackwater.common.exceptions import first_line
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
-from slackwater.engines.spark.queries.failures import MAX_RESTARTS, first_line, lost_a_worker
+from slackwater.engines.spark.queries.failures import MAX_RESTARTS, lost_a_worker
 from slackwater.engines.spark.queries.record import TRANSITIONS, QueryRecord, State
 
 log = logging.getLogger("slackwater.fleet")
