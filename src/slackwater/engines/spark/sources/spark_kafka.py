@@ -162,7 +162,9 @@ class _NewestRecords:
     ) -> list[KafkaRecord]:
         """Return the last record of each partition that has some after what was read."""
         missing = {name: end for name, end in ends.items() if end > read[name]}
-        self._consumer.assign([self._topics.partition(name) for name in missing])
+        partitions = [self._topics.partition(name) for name in missing]
+        self._consumer.assign(partitions)
+        self._consumer.resume(partitions)
         for name, end in missing.items():
             at = max(read[name], end - _BACK)
             self._consumer.seek(self._topics.partition(name), at)
@@ -172,9 +174,12 @@ class _NewestRecords:
             if records.isEmpty():
                 break  # nothing came in time
             for name in list(missing):
-                own = records.records(self._topics.partition(name))
+                partition = self._topics.partition(name)
+                own = records.records(partition)
                 if own.size():
                     found.append(_record(name, own.get(own.size() - 1)))
+                    # Or all that comes there is read, while another has marks of transactions only.
+                    self._consumer.pause([partition])
                     del missing[name]
         return found
 
