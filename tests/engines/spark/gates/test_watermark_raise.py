@@ -1,7 +1,12 @@
 """How far a watermark may be raised, without Spark."""
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
 from slackwater.engines.spark.gates.watermark import MarkedInput, WatermarkRaise
-from slackwater.engines.spark.sources.frontier import InputToldByUser
+from slackwater.engines.spark.sources.frontier import InputToldByUser, NoFrontier, refuse_limited
 
 
 class Told:
@@ -53,3 +58,33 @@ def test_one_number_tells_nothing_of_one_of_several_inputs() -> None:
     assert InputToldByUser(lambda query: 7.5, "q", 0, alone=True).newest_us() == 7_500_000
     assert InputToldByUser(lambda query: 7.5, "q", 1, alone=False).newest_us() is None
     assert InputToldByUser(lambda query: {1: 8.0}, "q", 1, alone=False).newest_us() == 8_000_000
+
+
+def relation(**options: str) -> Any:
+    """A source in a plan."""
+    return SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getSimpleName=lambda: "StreamingRelationV2"),
+        extraOptions=lambda: SimpleNamespace(asCaseSensitiveMap=lambda: options),
+    )
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "maxFilesPerTrigger",
+        "minOffsetsPerTrigger",
+        "eventhubs.maxEventsPerTrigger",
+        "streaming-max-rows-per-micro-batch",
+        "rowsPerBatch",
+        "rows_per_batch",
+        "sheddable",
+    ],
+)
+def test_a_source_that_may_leave_rows_behind_is_refused(limit: str) -> None:
+    with pytest.raises(NoFrontier, match=limit.lower()):
+        refuse_limited(relation(**{limit: "500"}))
+
+
+def test_other_options_are_no_limit() -> None:
+    options = {"subscribe": "clicks", "kafka.bootstrap.servers": "a:9092", "sheddable": "false"}
+    refuse_limited(relation(**options))

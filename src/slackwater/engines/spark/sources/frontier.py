@@ -6,6 +6,7 @@ speaks of.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -31,19 +32,8 @@ from slackwater.engines.spark.sources.spark_kafka import PayloadTimes, kafka_sou
 # Sources that keep what arrives, so that their newest rows can be looked at.
 _LOGS: dict[str, type[Source]] = {one.FORMAT: one for one in (KafkaSource, LogSource, RedisSource)}
 _ISOLATION = "kafka.isolation.level"
-_LIMITS = {
-    "knob",
-    "maxbytespertrigger",
-    "maxfilespertrigger",
-    "maxoffsetspertrigger",
-    "minoffsetspertrigger",
-    "rows_per_batch",
-    "rowsperbatch",
-    "sampled",
-    "shed_by",
-    "sheddable",
-    "spare",
-}
+# Of sources that nobody knows here, too: maxEventsPerTrigger, streaming-max-rows-per-micro-batch.
+_LIMIT = re.compile("per[-_]?(trigger|(micro[-_]?)?batch)|^(knob|sampled|shed_by|sheddable|spare)$")
 
 # What a user may tell of a query by its name: the newest event time in seconds since the epoch, of
 # its only input or of each by position. None, or an input that is left out: not known.
@@ -134,7 +124,7 @@ class InputToldByUser:
 def refuse_limited(relation: JavaObject) -> None:
     """Refuse a source whose batches may not read all that has arrived."""
     own = {key.lower() for key, value in _options(relation).items() if value.lower() != "false"}
-    if limits := sorted(own & _LIMITS):
+    if limits := sorted(filter(_LIMIT.search, own)):
         raise NoFrontier(f"the source's batches may leave rows behind ({', '.join(limits)})")
 
 
