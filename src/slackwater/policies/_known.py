@@ -36,9 +36,8 @@ class Known:
         self.refreshing = False  # its next batch shows newer rows and completes no window
         self.stretch = 1.0  # of the time between two looks: who finds nothing is asked less often
         self.soft_until_s = -math.inf  # until then it gives way to sweeps that are near
-        self.closed_after = (
-            -2
-        )  # batches: the next one came at once to write sessions that had ended
+        # Batches after which one came at once, to write sessions that had ended.
+        self.closed_after = -2
         self.rows = 0  # read until the last look
         self.supply = Supply()
         self.seen_in_sink = False  # the batch that runs now, or ran last
