@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from slackwater.engines.spark.gates.source import gate
 from slackwater.engines.spark.sources.base import SourceOptions
-from slackwater.engines.spark.sources.directives import read_directives
+from slackwater.engines.spark.sources.directives import DirectivesFile, read_directives
 from slackwater.engines.spark.sources.row_limits import RowLimits, find_limited, split_rows
 from slackwater.spark import feed
 
@@ -68,6 +68,24 @@ def test_a_limit_that_was_granted_before_its_files_were_known_holds(tmp_path: Pa
     assert limit_in(file) == 5
     limits.link("a", [file])  # started again
     assert limit_in(file) == 5
+
+
+def test_a_limit_that_could_not_be_lifted_is_lifted_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: DirectivesFile, **parts: object) -> None:
+        raise OSError("no space left")
+
+    limits, path = RowLimits(), tmp_path / "told.json"
+    limits.link("a", [path])
+    limits.set_rows("a", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectivesFile, "update", full)
+        with pytest.raises(OSError, match="no space"):
+            limits.set_rows("a", None)
+    assert limit_in(path) == 5
+    limits.set_rows("a", None)
+    assert limit_in(path) is None
 
 
 def test_nothing_is_read_for_once_but_each_time_anew(tmp_path: Path) -> None:

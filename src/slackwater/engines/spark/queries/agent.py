@@ -274,7 +274,9 @@ class Agent:
         why_not = None
         try:
             with held.turn:
+                # Limits come first: a batch with a raised watermark must read all there is.
                 held.limit_rows(grant.rows, self._clock)
+                self.row_limits.set_rows(grant.query, grant.rows)
                 try:
                     held.raise_watermark(grant, self._clock)
                 except (TooEarly, GoneOn):
@@ -282,7 +284,6 @@ class Agent:
                 except Exception as error:  # then Spark moves it, as ever
                     held.leave_to_spark()
                     why_not = str(error)
-                self.row_limits.set_rows(grant.query, grant.rows)
                 held.granted_s = self._clock.monotonic()
                 held.gate.grant()
         except TooEarly:

@@ -55,15 +55,15 @@ class RowLimits:
             for file in others.intersection(own):
                 file.update(rows=None, until=None, shared=True)
             if self._set.get(query) is not None:
-                self._write(query)
+                self._write(query, self._set[query])
 
     def set_rows(self, query: str, rows: int | None) -> None:
         """Limit the next batch to ``rows``; ``None`` lifts the limit, 0 reads nothing for once."""
         with self._lock:
             if rows != 0 and query in self._set and self._set[query] == rows:
                 return
-            self._set[query] = rows
-            self._write(query)
+            self._set.pop(query, None)  # until it is written: what fails is tried again
+            self._write(query, rows)
 
     def forget(self, query: str, goes_on: bool = False) -> None:
         """Lift the limit of a query that has ended, or that goes on without us."""
@@ -80,14 +80,13 @@ class RowLimits:
         """Lift every limit."""
         with self._lock:
             for query in self._files:
-                self._set[query] = None
-                self._write(query)
+                self._write(query, None)
 
-    def _write(self, query: str) -> None:
-        rows = self._set[query]
+    def _write(self, query: str, rows: int | None) -> None:
         until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
         for file in self._files.get(query, ()):
             file.update(rows=rows, until=until_s)
+        self._set[query] = rows
 
 
 def split_rows(rows: int, backlogs: Sequence[int], turn: int) -> list[int]:
