@@ -50,18 +50,20 @@ class Family(Generic[Member]):
     def fitting(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return those parameters that a member takes, of some that were meant for another."""
         taken = inspect.signature(self._find(name)).parameters
-        return {key: value for key, value in parameters.items() if key in taken}
+        everything = _takes_everything(taken)
+        return {key: value for key, value in parameters.items() if everything or key in taken}
 
-    def _find(self, name: str) -> Any:
-        return load_object(name) if ":" in name else self._by_name(name)
-
-    def load(self, name: str, /, **parameters: Any) -> Member:
-        """Make a member from its name or ``module:Class``; extra keys go to its constructor."""
-        member = self._find(name)
+    def _find(self, name: str) -> type[Member]:
+        member = load_object(name) if ":" in name else self._by_name(name)
         if not (isinstance(member, type) and issubclass(member, self.base)):
             wanted = f"{self.package}.{self.base.__name__}"
             article = "an" if self.kind[0] in "aeiou" else "a"
             raise UsageError(f"{name} is not {article} {self.kind}: derive it from {wanted}")
+        return member
+
+    def load(self, name: str, /, **parameters: Any) -> Member:
+        """Make a member from its name or ``module:Class``; extra keys go to its constructor."""
+        member = self._find(name)
         self._refuse_unknown(name, member, parameters)
         try:
             return member(**parameters)
@@ -70,7 +72,7 @@ class Family(Generic[Member]):
 
     def _refuse_unknown(self, name: str, member: type, parameters: Iterable[str]) -> None:
         taken = inspect.signature(member).parameters
-        if any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+        if _takes_everything(taken):
             return
         for key in parameters:
             if key not in taken:
@@ -110,6 +112,10 @@ class Family(Generic[Member]):
             ):
                 return found
         return None
+
+
+def _takes_everything(taken: Mapping[str, inspect.Parameter]) -> bool:
+    return any(each.kind is each.VAR_KEYWORD for each in taken.values())
 
 
 def load_object(path: str) -> Any:

@@ -6,12 +6,21 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from slackwater.core import Deadlines, InputStream, QuerySpec, SlackwaterError, Window
+from slackwater.core import (
+    Admission,
+    Deadlines,
+    InputStream,
+    QuerySpec,
+    QueryState,
+    SlackwaterError,
+    Snapshot,
+    Window,
+)
 from slackwater.core.model import Outlook, Sweep
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import (
@@ -44,11 +53,13 @@ from slackwater.ipc.questions import (
     Control,
     Controlled,
     Decisions,
+    Failure,
     ResultEvent,
     Status,
     Watched,
 )
 from slackwater.ipc.unix_socket import runtime_dir
+from slackwater.policies import Policy
 from slackwater.policies.klink_paper import KlinkPaper
 from tests.waiting import eventually
 
@@ -431,6 +442,34 @@ def test_a_policy_switch_keeps_the_parameters_that_fit(path: Path) -> None:
         policy = service.controller.policy
         assert isinstance(policy, KlinkPaper)
         assert (policy.seed, policy._estimator.keywords["confidence"]) == (7, 0.5)
+    finally:
+        service.driver.close()
+
+
+class Fussy(Policy):
+    """Cannot be made, and says so in its own way."""
+
+    name = "fussy"
+
+    def __init__(self) -> None:
+        raise ValueError("not today")
+
+    def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("math:pi", "math:pi is not a policy: derive it from slackwater.policies.Policy"),
+        (f"{__name__}:Fussy", f"policy {__name__}:Fussy: ValueError: not today"),
+    ],
+)
+def test_a_policy_that_is_none_does_not_end_the_controller(path: Path, name: str, why: str) -> None:
+    service = ControllerService(ControllerSettings(str(path), "fcfs"), lambda: 0.0)
+    try:
+        assert service._control(Control(action="policy", policy=name)) == Failure(why)
+        assert service.controller.policy.name == "fcfs"
     finally:
         service.driver.close()
 

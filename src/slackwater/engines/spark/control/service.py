@@ -132,6 +132,8 @@ class ControllerService:
                 self.controller.policy = policies.load(name, **kept)
             except SlackwaterError as error:
                 return Failure(str(error))
+            except Exception as error:  # its constructor's: no reason to end
+                return Failure(f"policy {name}: {type(error).__name__}: {error}")
             self._policy_name = name
         if action in ("on", "off", "policy"):
             gated = getattr(self.controller.policy, "gated", True)
