@@ -155,6 +155,11 @@ def process_cpu_s() -> float:
     return time.process_time()
 
 
+def usable_cpus() -> frozenset[int]:
+    """Return the CPUs that this process may run on; a fleet's workers share those of a machine."""
+    return frozenset(os.sched_getaffinity(0))
+
+
 def busy_s(cpus: frozenset[int] = frozenset()) -> float:
     """Return CPU seconds used by everybody since the machine started, on some CPUs or all.
 

@@ -1,7 +1,13 @@
 """The guard against harm, on a machine that is scripted."""
 
+import os
+from pathlib import Path
+
+import pytest
+
 from slackwater.core import Snapshot
 from slackwater.engines.spark.control.guard import LOOK_S, OPEN_S, Guard
+from slackwater.engines.spark.control.service import ControllerService, ControllerSettings
 
 
 class Watched:
@@ -52,3 +58,26 @@ def test_a_clock_that_is_put_back_neither_blinds_it_nor_keeps_gates_open() -> No
     an_hour_before_s = watched.now_s - 3600
     assert watched.guard.due(an_hour_before_s)
     assert not watched.guard.is_open(an_hour_before_s)
+
+
+def test_where_nobody_can_tell_the_load_nothing_is_given() -> None:
+    def hidden() -> float:
+        raise FileNotFoundError("/proc/stat")
+
+    guard = Guard(2, hidden)
+    for look in range(20):
+        guard.look(look * LOOK_S, Snapshot(0.0, 3), held_up=4, free=0)
+    assert guard.extra == 0
+
+
+def test_cores_that_are_somebody_else_s_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers of a fleet are bound to CPUs of their own: others may idle, and do not help."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    service = ControllerService(ControllerSettings(str(tmp_path / "s"), "fcfs"), lambda: 0.0)
+    try:
+        assert service.driver.guard is not None
+        assert service.driver.guard._cores == 1
+    finally:
+        service.driver.close()

@@ -9,7 +9,7 @@ class Machine:
         self.used_s = 0.0
 
     def watch(self) -> SinkWatch:
-        return SinkWatch(lambda: self.active, lambda: self.used_s, cores=2)
+        return SinkWatch(lambda: self.active, 2, lambda: self.used_s)
 
 
 def test_a_batch_without_a_job_beside_idle_cores_waits_for_its_sink() -> None:

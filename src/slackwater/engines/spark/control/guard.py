@@ -23,9 +23,9 @@ class Guard:
     Parameters
     ----------
     cores
-        Of the machine.
+        That batches can run on.
     machine_s
-        Returns the CPU time that it has used so far.
+        Returns the CPU time that was used on them so far, whoever used it.
 
     Examples
     --------
@@ -56,7 +56,10 @@ class Guard:
 
     def look(self, now_s: float, snapshot: Snapshot, held_up: int, free: int) -> None:
         """Take how many queries could go and how many slots are free, those given included."""
-        used_s = self._machine_s()
+        try:
+            used_s = self._machine_s()
+        except (OSError, ValueError):  # nobody can tell here, so nothing is given
+            return
         before, self._looked = self._looked, (now_s, used_s)
         if before is None or now_s <= before[0]:
             return

@@ -7,19 +7,19 @@ It needs no Spark: nothing here imports it.
 
 import json
 import logging
-import os
 import select
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from slackwater import policies
 from slackwater.common.logs import configure
-from slackwater.common.procfs import busy_s, process_cpu_s, thread_cpu_s
+from slackwater.common.procfs import busy_s, process_cpu_s, thread_cpu_s, usable_cpus
 from slackwater.common.subprocesses import collect_seldom
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.controller import Controller
@@ -70,7 +70,7 @@ class ControllerService:
         self._policy_name = settings.policy
         self._lookout: Policy | None = None  # looks ahead where the policy itself does not
         policy = policies.load(settings.policy, **settings.parameters)
-        clock = RealClock()
+        clock, cpus = RealClock(), usable_cpus()
         self._began_s = clock.now()
         self.driver = GateDriver(
             Path(settings.socket),
@@ -78,7 +78,7 @@ class ControllerService:
             settings.slots,
             hold_nothing=settings.dry_run or not policy.gated,
             answers=self._answer,
-            guard=Guard(os.cpu_count() or 1, busy_s) if settings.guard else None,
+            guard=Guard(len(cpus), partial(busy_s, cpus)) if settings.guard else None,
             held_up=self._held_up,
         )
         self.controller = Controller(

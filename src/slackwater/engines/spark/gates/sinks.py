@@ -1,12 +1,10 @@
 """Which batches only wait for their sinks: no job of theirs runs, and the machine has room."""
 
 import logging
-import os
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
-from slackwater.common.procfs import busy_s
 from slackwater.engines.spark.gates.method_handles import JavaObject
 
 log = logging.getLogger("slackwater.fleet")
@@ -22,17 +20,14 @@ class SinkWatch:
     ----------
     active
         Returns the runs of which a job runs now.
-    machine_s
-        Returns the CPU time that the machine has used so far.
     cores
-        Of the machine.
+        That batches can run on.
+    machine_s
+        Returns the CPU time that was used on them so far, whoever used it.
     """
 
     def __init__(
-        self,
-        active: Callable[[], set[str]],
-        machine_s: Callable[[], float] = busy_s,
-        cores: int = os.cpu_count() or 1,
+        self, active: Callable[[], set[str]], cores: int, machine_s: Callable[[], float]
     ) -> None:
         self._active = active
         self._machine_s = machine_s

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import SparkSession
 
+from slackwater.common.procfs import busy_s, usable_cpus
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.sinks import SinkWatch, active_runs
@@ -45,7 +47,8 @@ class Reporter:
         self._clock = clock
         self._app_name = spark.sparkContext.appName
         self._heap = Heap(spark, follow_cores)
-        self._sinks = SinkWatch(active_runs(spark))
+        cpus = usable_cpus()
+        self._sinks = SinkWatch(active_runs(spark), len(cpus), partial(busy_s, cpus))
         self._memory_told_s = 0.0
         self._noted: Notes | None = None
         self._noted_s = self._compared_s = self._sinks_s = 0.0
