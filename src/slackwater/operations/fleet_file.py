@@ -48,7 +48,7 @@ class QuerySection(_Section):
     priority: float = Field(1.0, ge=0)
     max_wait: float | None = Field(None, gt=0)
     min_accuracy: float | None = Field(None, ge=0, le=1)  # its rows must be sheddable
-    target: float | None = Field(None, gt=0)  # latency in seconds that is wanted; is shown
+    target: float | None = Field(None, gt=0)  # seconds; latency of windows, else age of results
     one_batch: Literal["auto", "off"] | None = None  # instead of the fleet's
     idle_after: float | None = Field(None, gt=0)  # seconds; a silent input holds nothing up then
     in_pieces: bool = False  # a backlog may be cut although the query has a watermark

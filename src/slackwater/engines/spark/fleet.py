@@ -58,7 +58,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         ``clock`` (nothing about a query changes), ``source`` (public API only), ``none``, or
         ``auto``: the clock gate where this Spark has what it needs.
     max_wait
-        Seconds that a micro-batch waits at most, whatever the policy; a query may have its own.
+        Seconds that a micro-batch waits at most, whatever the policy, unless the load leaves no
+        time for that; a query may have its own.
         Default: 10, or two and a half times the distance of its windows if that is longer.
     controller
         ``process`` (a process of its own) or ``thread``.

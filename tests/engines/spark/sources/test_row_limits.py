@@ -88,6 +88,25 @@ def test_a_limit_that_could_not_be_lifted_is_lifted_the_next_time(
     assert limit_in(path) is None
 
 
+def test_a_limit_that_cannot_be_lifted_does_not_keep_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, broken, path = RowLimits(), tmp_path / "broken.json", tmp_path / "told.json"
+    update = DirectivesFile.update
+
+    def full(file: DirectivesFile, **parts: object) -> None:
+        if file.path == broken:
+            raise OSError("no space left")
+        update(file, **parts)
+
+    for query, its in (("a", broken), ("b", path)):
+        limits.link(query, [its])
+        limits.set_rows(query, 5)
+    monkeypatch.setattr(DirectivesFile, "update", full)
+    limits.clear()
+    assert (limit_in(broken), limit_in(path)) == (5, None)
+
+
 def test_nothing_is_read_for_once_but_each_time_anew(tmp_path: Path) -> None:
     limits, file = RowLimits(), tmp_path / "told.json"
     limits.link("a", [file])

@@ -1,5 +1,6 @@
 """Row limits of queries: a grant says how much to read, the directives of its sources carry it."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from slackwater.core.errors import SlackwaterError
 from slackwater.engines.spark.plans.tree import analyzed_plan, source_options
 from slackwater.engines.spark.sources.directives import DirectivesFile
+
+log = logging.getLogger("slackwater.fleet")
 
 # A batch that shall read nothing begins at once; after this a forgotten zero holds nobody up.
 NOTHING_FOR_S = 1.0
@@ -77,10 +80,13 @@ class RowLimits:
             self._set.pop(query, None)
 
     def clear(self) -> None:
-        """Lift every limit."""
+        """Lift every limit; one that cannot be must not keep the others."""
         with self._lock:
             for query in self._files:
-                self._write(query, None)
+                try:
+                    self._write(query, None)
+                except OSError as error:
+                    log.warning("the row limit of %s could not be lifted: %s", query, error)
 
     def _write(self, query: str, rows: int | None) -> None:
         until_s = time.time() + NOTHING_FOR_S if rows == 0 else None
