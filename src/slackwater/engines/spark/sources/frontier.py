@@ -60,9 +60,7 @@ class FeedFrontier:
     """
 
     def __init__(self, options: FeedOptions) -> None:
-        if options.directives is None:
-            raise NoFrontier("the feed has no file by which it could be told how far to read")
-        self._file = DirectivesFile(Path(options.directives))
+        self._file = _directives(options)
         self._timeline = options.traffic.timeline()
 
     def newest_us(self) -> int | None:
@@ -181,12 +179,24 @@ def _log(
     schema = StructType.fromJson(json.loads(traced.source.schema().json()))
     reader = source.READER(options, schema)
     assert isinstance(reader, LogReader)
+    file = _directives(options)
 
     def newest_us() -> int | None:
         after = offset_read(execution, traced.place, traced.places)
-        return None if after is None else reader.newest_us(column, after)
+        newest_us = None if after is None else reader.newest_us(column, after)
+        if after is not None and newest_us is not None:
+            # Its batch must read so far: a server that goes away meanwhile is waited for.
+            file.reach(max(now_us(), reader.planned_us(after) + 1))
+        return newest_us
 
     return RemoteFrontier(newest_us)
+
+
+def _directives(options: SourceOptions) -> DirectivesFile:
+    """Return where a source of ours is told what was answered: its batch must keep to it."""
+    if options.directives is None:
+        raise NoFrontier("the source has no file by which it could be told how far to read")
+    return DirectivesFile(Path(options.directives))
 
 
 def _refuse_partial(options: SourceOptions) -> None:

@@ -88,11 +88,12 @@ class LogReader(SourceReader):
     def _plan_batch(self, start: Offset, rows: int | None, told: InForce) -> Offset | None:
         """Plan; while the server is away the stream stands still.
 
-        Waiting here would keep a slot of the fleet from other queries; only a run that ends when
-        nothing is new has to wait.
+        Waiting here would keep a slot of the fleet from other queries. Who has to wait all the same
+        is a run that ends when nothing is new, and a batch whose watermark may have been raised to
+        what has arrived: without those rows it would close their windows, and drop them later.
         """
         offset = self._parse(start)
-        if self._target is not None:
+        if self._target is not None or told.reach_us > offset.planned_us:
             end = self._outage.outlast(lambda: self._plan(offset, rows, told))
         else:
             try:
@@ -208,6 +209,10 @@ class LogReader(SourceReader):
         found = self._log.newest(column, self._parse(after).at)
         times = [pc.max(values.cast(kind).cast(pa.int64())).as_py() for values in found]
         return max((us for us in times if us is not None), default=None)
+
+    def planned_us(self, after: Offset) -> int:
+        """Return when the micro-batch was planned that ends there."""
+        return self._parse(after).planned_us
 
     # -- reading --------------------------------------------------------------------------------
 
