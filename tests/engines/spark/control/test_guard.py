@@ -38,6 +38,15 @@ def test_a_full_machine_an_empty_queue_or_a_free_slot_gives_none() -> None:
     assert Watched().look(20, busy=0.2, held_up=4, free=1) == 0
 
 
+def test_cores_that_spark_does_not_use_are_not_idle() -> None:
+    used_s = iter(range(100))
+    guard = Guard(16, lambda: float(next(used_s)))  # two of sixteen cores are busy
+    for look in range(40):
+        guard.look(look * LOOK_S, Snapshot(look * LOOK_S, 3), held_up=9, free=0, cores=2)
+    assert guard.extra == 0
+    assert not guard.is_open(40 * LOOK_S)
+
+
 def test_what_was_given_is_taken_back_when_it_is_not_needed() -> None:
     watched = Watched()
     watched.look(7, busy=0.2, held_up=4)

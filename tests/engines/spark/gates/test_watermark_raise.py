@@ -1,5 +1,6 @@
 """How far a watermark may be raised, without Spark."""
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from slackwater.engines.spark.gates.watermark import MarkedInput, WatermarkRaise
 from slackwater.engines.spark.sources.frontier import InputToldByUser, NoFrontier, refuse_limited
+from tests.waiting import eventually
 
 
 class Told:
@@ -88,3 +90,29 @@ def test_a_source_that_may_leave_rows_behind_is_refused(limit: str) -> None:
 def test_other_options_are_no_limit() -> None:
     options = {"subscribe": "clicks", "kafka.bootstrap.servers": "a:9092", "sheddable": "false"}
     refuse_limited(relation(**options))
+
+
+def test_a_users_function_that_hangs_is_not_waited_for_twice() -> None:
+    begun: list[str] = []
+    go_on = threading.Event()
+
+    def hangs(query: str) -> float:
+        begun.append(query)
+        go_on.wait()
+        return 7.5
+
+    told = InputToldByUser(hangs, "q", 0, alone=True)
+    assert [told.newest_us() for _ in range(3)] == [None] * 3
+    assert begun == ["q"]
+    go_on.set()
+    eventually(lambda: told.newest_us() == 7_500_000)
+
+
+def test_what_a_users_function_raises_is_raised() -> None:
+    def fails(query: str) -> float:
+        raise ValueError("no such topic")
+
+    told = InputToldByUser(fails, "q", 0, alone=True)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no such topic"):
+            told.newest_us()

@@ -306,10 +306,13 @@ class GateDriver:
         return snapshot if self.guard is None else self._guarded(snapshot, self.guard)
 
     def _guarded(self, snapshot: Snapshot, guard: Guard) -> Snapshot:
-        """Add the slots that the guard gives; nobody is counted as running who is not held."""
+        """Add the slots that the guard gives, unless their number was stated."""
+        cores = self.store.cores
+        if cores is None:
+            return snapshot
         given = replace(snapshot, slots=self.slots + guard.extra)
         if guard.due(snapshot.now_s) and self.store.is_local and not self.hold_nothing:
-            guard.look(snapshot.now_s, snapshot, self._held_up(given), given.free_slots)
+            guard.look(snapshot.now_s, snapshot, self._held_up(given), given.free_slots, cores)
         return given
 
     def _shown(self, state: QueryState, now_s: float) -> QueryState:

@@ -23,7 +23,7 @@ class Guard:
     Parameters
     ----------
     cores
-        That batches can run on.
+        That this process may run on.
     machine_s
         Returns the CPU time that was used on them so far, whoever used it.
 
@@ -54,8 +54,18 @@ class Guard:
         """Tell whether it is time for a look."""
         return self._looked is None or not 0.0 <= now_s - self._looked[0] < LOOK_S
 
-    def look(self, now_s: float, snapshot: Snapshot, held_up: int, free: int) -> None:
-        """Take how many queries could go and how many slots are free, those given included."""
+    def look(
+        self, now_s: float, snapshot: Snapshot, held_up: int, free: int, cores: int | None = None
+    ) -> None:
+        """Look whether cores idle while work waits.
+
+        Parameters
+        ----------
+        held_up, free
+            How many queries could go, and how many slots are free, those given included.
+        cores
+            That Spark's tasks have, if that is fewer than there are: others are not for it to use.
+        """
         try:
             used_s = self._machine_s()
         except (OSError, ValueError):  # nobody can tell here, so nothing is given
@@ -63,7 +73,7 @@ class Guard:
         before, self._looked = self._looked, (now_s, used_s)
         if before is None or now_s <= before[0]:
             return
-        busy = (used_s - before[1]) / (now_s - before[0]) / self._cores
+        busy = (used_s - before[1]) / (now_s - before[0]) / min(self._cores, cores or self._cores)
         harm = held_up > 0 and free == 0 and busy < IDLE
         self._idle = self._idle + 1 if harm else 0
         self._calm = 0 if harm or (busy < FULL and held_up) else self._calm + 1

@@ -7,7 +7,9 @@ speaks of.
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +28,7 @@ from slackwater.engines.spark.sources.log.reader import LogReader
 from slackwater.engines.spark.sources.process import now_us
 from slackwater.engines.spark.sources.query_log import LogSource
 from slackwater.engines.spark.sources.redis import RedisSource
-from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier, offset_read
+from slackwater.engines.spark.sources.remote_frontier import ANSWER_S, RemoteFrontier, offset_read
 from slackwater.engines.spark.sources.spark_kafka import PayloadTimes, kafka_source_frontier
 
 # Sources that keep what arrives, so that their newest rows can be looked at.
@@ -101,22 +103,41 @@ class RateFrontier:
 
 
 class InputToldByUser:
-    """The frontier of one input, as a function of the user's tells it."""
+    """The frontier of one input, as a function of the user's tells it.
+
+    It is called in a thread of its own, and not again before it has returned: one that hangs
+    leaves the frontier unknown and holds nobody up.
+    """
 
     def __init__(self, told: ToldByName, query: str, place: int, alone: bool) -> None:
         self._told = told
         self._query = query
         self._place = place
         self._alone = alone  # the query has no other input
+        self._asked: Future[float | Mapping[int, float] | None] | None = None
 
     def newest_us(self) -> int | None:
-        """Ask the user's function."""
-        found = self._told(self._query)
+        """Ask the user's function; what it raises is raised here."""
+        limit_s = 0.0
+        if self._asked is None:
+            self._asked, limit_s = Future(), ANSWER_S
+            threading.Thread(target=self._call, args=(self._asked,), daemon=True).start()
+        done, _ = wait((self._asked,), limit_s)
+        if not done:
+            return None
+        answer, self._asked = self._asked, None
+        found = answer.result()
         if isinstance(found, Mapping):
             newest_s = found.get(self._place)
         else:
             newest_s = found if self._alone else None  # of which input nobody knows
         return None if newest_s is None else int(newest_s * 1e6)
+
+    def _call(self, answer: "Future[float | Mapping[int, float] | None]") -> None:
+        try:
+            answer.set_result(self._told(self._query))
+        except BaseException as error:
+            answer.set_exception(error)
 
 
 def refuse_limited(relation: JavaObject) -> None:
