@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tests.fleet_process import FleetProcess
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # two starts of Spark
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ def test_results_equal_ground_truth_after_kill_9(
     fleet = FleetProcess(tmp_path, policy=policy, gate=gate)
     fleet.start()
     try:
-        eventually(lambda: fleet.commits() >= 6, limit_s=120)
+        eventually(lambda: fleet.commits() >= 6, limit_s=200)
         fleet.kill()
         before = fleet.commits()
         assert fleet.missing(spark) > 0, "killed too late to show anything"
         fleet.start()
-        eventually(lambda: fleet.missing(spark) == 0, limit_s=150, pause_s=1)
+        eventually(lambda: fleet.missing(spark) == 0, limit_s=300, pause_s=1)
         assert fleet.commits() > before
         assert fleet.interrupt() == 0, fleet.log()
     finally:
