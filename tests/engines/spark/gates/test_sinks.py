@@ -32,6 +32,17 @@ def test_on_a_full_machine_a_batch_without_a_job_may_be_planning() -> None:
         assert watch.look({"slow": 0.0}, 1.5 + 0.5 * step) == set()
 
 
+def test_nobody_plans_for_ever() -> None:
+    machine = Machine()
+    watch = machine.watch()
+    found = []
+    for step in range(30):
+        machine.used_s += 0.95
+        found.append(watch.look({"slow": 0.0}, 1.5 + 0.5 * step))
+    assert found[0] == set()
+    assert found[-1] == {"slow"}
+
+
 def test_who_has_come_back_waits_no_more() -> None:
     machine = Machine()
     watch = machine.watch()

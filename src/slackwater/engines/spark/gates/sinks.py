@@ -1,4 +1,4 @@
-"""Which batches only wait for their sinks: no job of theirs runs, and the machine has room."""
+"""Which batches only wait for their sinks: no job of theirs runs, and none is being planned."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ log = logging.getLogger("slackwater.fleet")
 
 LONG_S = 1.0  # after its grant: planning and commits are over, unless the machine is full
 FULL = 0.8  # of all cores: then a batch without a job may well be planning
+PLANNED_S = 10.0  # but not for so long
 
 
 class SinkWatch:
@@ -32,7 +33,7 @@ class SinkWatch:
         self._active = active
         self._machine_s = machine_s
         self._cores = cores
-        self._quiet: set[str] = set()  # those without a job at the last look
+        self._quiet: dict[str, float] = {}  # since when a run has had no job
         self._in_sink: set[str] = set()
         self._looked: tuple[float, float] | None = None  # when, and the CPU time until then
 
@@ -48,14 +49,19 @@ class SinkWatch:
         used_s = self._machine_s()
         before, self._looked = self._looked, (now_s, used_s)
         if not long:
-            self._quiet, self._in_sink = set(), set()
+            self._quiet, self._in_sink = {}, set()
             return self._in_sink
         full = before is None or used_s - before[1] > FULL * self._cores * (now_s - before[0])
-        quiet = long - self._active()
-        # Twice in a row: between two jobs of a batch there is a moment without one.
-        found = quiet & self._in_sink if full else quiet & self._quiet
-        self._quiet, self._in_sink = quiet, found
-        return found
+        # At two looks, at least: between two jobs of a batch there is a moment without one.
+        seen = self._quiet
+        self._quiet = {run: seen.get(run, now_s) for run in long - self._active()}
+        patience_s = PLANNED_S if full else 0.0
+        self._in_sink = {
+            run
+            for run, since_s in self._quiet.items()
+            if run in self._in_sink or (run in seen and now_s - since_s >= patience_s)
+        }
+        return self._in_sink
 
 
 def active_runs(spark: SparkSession) -> Callable[[], set[str]]:
