@@ -29,7 +29,7 @@ demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
 
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
-	$(BIN)/pytest -q -n 3 -m "$(FAST)"  # many wait for processes: one more than there are cores
+	$(BIN)/pytest -q -n 4 --dist worksteal -m "$(FAST)"  # many wait for processes: more than there are cores
 
 test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel ## all checks and tests
 	$(BIN)/pytest -m "not ($(FAST))"

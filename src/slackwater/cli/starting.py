@@ -44,10 +44,11 @@ def run(
     """
     from slackwater.ipc.unix_socket import default_fleet_name
     from slackwater.operations import fleet_file as config
-    from slackwater.operations.launch import Launch
 
     path = config.find(file, Path.cwd())
     fleet = config.load(path)
+    from slackwater.operations.launch import Launch  # loads Spark: a wrong file is told before
+
     if policy is not None:
         fleet = fleet.model_copy(update={"policy": policy, "parameters": {}})
     if master is not None:

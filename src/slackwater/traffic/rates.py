@@ -55,6 +55,8 @@ class Rate:
     def count(self, time_s: ArrayLike) -> NDArray[np.float64]:
         """Return ``N(t)``: events due up to given times; zero before time zero."""
         times = np.maximum(np.asarray(time_s, dtype=np.float64), 0.0)
+        if self._is_steady:
+            return times * self.per_second[0]
         periods, inside = self._fold(times)
         step = self._step_of(inside, self._starts)
         counted = self._counts[step] + (inside - self._starts[step]) * self._rates[step]
@@ -67,6 +69,8 @@ class Rate:
         pause.
         """
         numbers = np.asarray(number, dtype=np.float64)
+        if self._is_steady:
+            return numbers / self.per_second[0]
         periods = np.zeros_like(numbers)
         if self.period_s is not None:
             periods = np.floor(numbers / self._per_period)
@@ -94,6 +98,11 @@ class Rate:
     def _step_of(values: NDArray[np.float64], begins: NDArray[np.float64]) -> NDArray[np.intp]:
         # Right: where two begins are equal (a pause in the count) the later step is meant.
         return np.maximum(np.searchsorted(begins, values, side="right") - 1, 0)
+
+    @cached_property
+    def _is_steady(self) -> bool:
+        """Tell whether there is one step: simulations ask such rates millions of times."""
+        return len(self.starts_s) == 1 and self.period_s is None
 
     @cached_property
     def _starts(self) -> NDArray[np.float64]:

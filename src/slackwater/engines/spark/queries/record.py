@@ -1,16 +1,20 @@
 """One query of a fleet at one moment: what it is, and where in its life."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
-
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
+from typing import TYPE_CHECKING, NamedTuple
 
 from slackwater.core.model import QuerySpec
-from slackwater.engines.spark.sources.frontier import ToldFrontier
+
+if TYPE_CHECKING:  # the command line reads states without loading Spark
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from slackwater.engines.spark.sources.frontier import ToldFrontier
 
 
 class Accuracies(NamedTuple):
