@@ -1,5 +1,9 @@
 """Sources that fall silent: they are not urgent, and looking at them costs little."""
 
+from dataclasses import dataclass, replace
+
+import pytest
+
 from slackwater import policies
 from slackwater.core import QuerySpec
 from tests.policies.fleet_script import START, Scripted, run, windows
@@ -85,3 +89,64 @@ def test_a_source_that_comes_back_is_found_soon() -> None:
     run(policies.load("klink"), [one, plain], 100)
     for query in (one, plain):
         assert next(at_s for at_s in query.begun_s if at_s > back_s) < back_s + 5
+
+
+IDLE_AFTER_S = 5.0
+SLIDE_S, DELAY_S = 3.0, 0.3
+
+
+@dataclass
+class Idle(Scripted):
+    """A query whose watermark follows the clock once looks have seen nothing new for long enough.
+
+    Where its source is asked (``one_batch``), a look that finds nothing begins no batch.
+    """
+
+    silent_from_s: float | None = None  # as seen by looks
+    raised_s: float = 0.0
+
+    def admit(self, now_s: float) -> None:
+        told = self.arrives(self._looked_s, now_s)
+        if told or self.silent_from_s is None:
+            self.silent_from_s = now_s
+        lasts = now_s - self.silent_from_s >= IDLE_AFTER_S
+        self.raised_s = now_s - IDLE_AFTER_S - DELAY_S if lasts else 0.0
+        marks = self.state.metrics
+        # A raised watermark alone makes Spark run a batch without data.
+        if self.raised_s > (marks.next_watermark_s or 0.0) and not told:
+            self.state = replace(self.state, metrics=replace(marks, next_watermark_s=self.raised_s))
+        super().admit(now_s)
+
+
+@pytest.mark.parametrize("one_batch", [False, True])
+@pytest.mark.parametrize("phase_s", [0.0, 0.7, 1.9])
+def test_a_window_of_a_silent_source_closes_as_soon_as_it_may(
+    one_batch: bool, phase_s: float
+) -> None:
+    """The last row's window: its end, the delay, and the time of silence.
+
+    Whose source cannot be asked is silent from the batch on that has read its last row.
+    """
+    silent_s = SILENT_S + phase_s
+    spec = QuerySpec(
+        "q", deadlines=windows(SLIDE_S), idle_after_s=IDLE_AFTER_S, one_batch=one_batch
+    )
+    query = Idle(spec, arrives=lambda since_s, now_s: since_s < silent_s)
+    run(policies.load("klink"), [query], 60)
+    last_end_s = (silent_s // SLIDE_S + 1) * SLIDE_S
+    allowed_s = last_end_s + DELAY_S + IDLE_AFTER_S
+    closed = [at_s for at_s in query.begun_s if at_s >= allowed_s]
+    assert closed[0] < allowed_s + (0.15 if one_batch else 0.3)
+
+
+def test_other_silent_sources_do_not_keep_a_window_open() -> None:
+    spec = QuerySpec("q", deadlines=windows(SLIDE_S), idle_after_s=IDLE_AFTER_S, one_batch=True)
+    query = Idle(spec, arrives=before_silence)
+    others = [
+        Scripted(QuerySpec(f"o{n}", deadlines=windows(SLIDE_S)), arrives=lambda a, b: False)
+        for n in range(300)
+    ]
+    run(policies.load("klink"), [query, *others], 40)
+    last_end_s = (SILENT_S // SLIDE_S + 1) * SLIDE_S
+    allowed_s = last_end_s + DELAY_S + IDLE_AFTER_S
+    assert min(at_s for at_s in query.begun_s if at_s >= allowed_s) < allowed_s + 0.5

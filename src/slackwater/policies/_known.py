@@ -31,6 +31,7 @@ class Known:
         self.expected_s = math.inf  # when the sweeping watermark arrives, on average
         self.urgency_s = math.inf  # the latest start for a result without delay
         self.due_s = 0.0  # from when on the next batch finds something
+        self.closed_s = math.inf  # when its window closes without new data, if it may
         self.drain_s = math.inf  # from when on it is worth while to read early
         self.tries = 0  # sweeps in a row, when one could be expected, that closed no window
         self.refreshing = False  # its next batch shows newer rows and completes no window

@@ -135,7 +135,7 @@ class Klink(KlinkPaper):
             pause_s = self._load.look_s
             if known.rank == OTHER:  # nothing was ever read
                 pause_s = max(pause_s, min(SILENT_S, RETRY_S * 2.0 ** min(known.fruitless, 10)))
-            known.due_s = max(known.due_s, query.admitted_s + pause_s)
+            known.due_s = max(known.due_s, min(query.admitted_s + pause_s, known.closed_s))
         if _is_refreshed(query):
             due_s = self._refresh_s(known, query)
             if known.rank == OTHER or due_s < known.due_s:

@@ -37,7 +37,9 @@ from slackwater.progress.slack import SlackTable, expected_slack
 
 UNSEEN_S = 0.05  # how long a query's last batch may be unknown before we go on without it
 EARLY_S = 0.02  # what it costs to ask too early for a batch that begins only with its watermark
-IDLE_RETRY_S = 1.0  # between two looks at an input that may have fallen silent
+IDLE_RETRY_S = 1.0  # between two looks at inputs of which one may have fallen silent
+IDLE_ASK_S = 0.1  # where a look at silence runs no batch: nothing is there, or its source is asked
+IDLE_AFTER_S = 0.02  # until a silence has been seen to last for so long as it must
 
 
 class KlinkPaper(Policy):
@@ -206,6 +208,7 @@ class KlinkPaper(Policy):
         mean_s = epochs.arrival.mean_s if epochs.arrival is not None else 0.0
         known.cost_s, known.expected_s = cost_s(known, query), epochs.base_s + mean_s
         known.rank, known.due_s, known.urgency_s = OTHER, again_s(known, query), math.inf
+        known.closed_s = math.inf
         if epochs.stage == "emit":
             known.rank, known.urgency_s = EMIT, known.expected_s - known.cost_s
         elif epochs.stage == "sweep":
@@ -229,10 +232,23 @@ class KlinkPaper(Policy):
             last_try_s = max(last_try_s, query.admitted_s)
         waste_s = EARLY_S if query.spec.one_batch else query.metrics.batch_s or known.fixed_s
         ready_s = known.epochs.ready_s(waste_s, last_try_s)
+        known.closed_s = self._closed_s(known, query, last_try_s)
+        asked = query.spec.idle_after_s is not None and query.spec.one_batch
+        if asked and last_try_s < known.epochs.base_s:
+            ready_s = min(ready_s, known.epochs.base_s)  # a silence is counted from a look on
+        return min(ready_s, known.closed_s)
+
+    def _closed_s(self, known: Known, query: QueryState, last_try_s: float) -> float:
+        """Return when a window can be closed without new data; infinite if it must not be."""
         if query.spec.idle_after_s is None:
-            return ready_s
-        closed_s = known.epochs.base_s + query.spec.idle_after_s  # without new data, if need be
-        return min(ready_s, max(closed_s, last_try_s + IDLE_RETRY_S))
+            return math.inf
+        since_s, again_s = known.epochs.base_s, IDLE_RETRY_S
+        if query.spec.one_batch:
+            again_s = IDLE_ASK_S
+        elif len(query.spec.deadlines.inputs) == 1:  # silent since its last row was read
+            since_s, again_s = max(since_s, known.epochs.last_read_s), IDLE_ASK_S
+        closed_s = since_s + query.spec.idle_after_s + IDLE_AFTER_S
+        return max(closed_s, last_try_s + again_s)
 
     def _tabulate(self, known: Known) -> None:
         if known.rank == EMIT:
