@@ -13,7 +13,7 @@ from slackwater_bench.journal import Journal
 from slackwater_bench.options import option
 from slackwater_bench.trial import Result, Trial
 
-SOURCES = ("files", "rate")
+SOURCES = ("files", "rate", "kafka")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,9 @@ class Compared:
     """Which policies read which sources."""
 
     policies: tuple[str, ...] = option(("spark", "klink"), "Comma-separated.")
-    sources: tuple[str, ...] = option(SOURCES, "Comma-separated: files, rate.")
+    sources: tuple[str, ...] = option(
+        SOURCES, "Comma-separated: files, rate, kafka (starts a broker)."
+    )
 
 
 def measure(base: BacklogTrial, compared: Compared, journal: Journal, show: Show) -> Result:

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,30 @@ from slackwater.core.clock import RealClock
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.session.session import session
+from slackwater_bench.kafka_broker import KafkaBroker, connector_jars
 from slackwater_bench.klink.backlog import BacklogTrial
 from slackwater_bench.trial import Result
 
 WINDOW_S = 10
+TOPIC, PARTITIONS = "events", 2
 _POLL_S = 0.5
+_FLUSH_S = 60.0
 
 
 def run(trial: BacklogTrial) -> Result:
     """Let the query catch up and count the rows of every window."""
     conf = {"spark.driver.memory": trial.heap, "spark.sql.shuffle.partitions": "2"}
+    if trial.source == "kafka":
+        conf["spark.jars"] = ",".join(connector_jars())
     spark = session("slackwater-bench", "local[2]", conf=conf)
     spark.sparkContext.setLogLevel("ERROR")
     gated = policies.load(trial.policy).gated
-    with tempfile.TemporaryDirectory(prefix="slackwater-bench-") as name:
-        folder = Path(name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slackwater-bench-")))
         begin_s = (int(RealClock().now() - trial.backlog_s) // WINDOW_S) * WINDOW_S
-        rows = _rows(spark, folder, trial, begin_s)
-        with Fleet(spark, trial.policy, gate="auto" if gated else "none") as fleet:
-            return _CatchUp(trial, spark, fleet, begin_s).result(rows, folder)
+        rows = _BACKLOGS[trial.source](spark, folder, trial, begin_s, stack)
+        fleet = stack.enter_context(Fleet(spark, trial.policy, gate="auto" if gated else "none"))
+        return _CatchUp(trial, spark, fleet, begin_s).result(rows, folder)
 
 
 class _CatchUp:
@@ -85,19 +91,55 @@ class _CatchUp:
         return {row["end_s"]: row["events"] for row in self._spark.table("behind").collect()}
 
 
-def _rows(spark: SparkSession, folder: Path, trial: BacklogTrial, begin_s: int) -> DataFrame:
-    """Make the backlog; columns ``at`` and ``value``."""
-    if trial.source == "rate":
-        place = folder / "checkpoint" / "sources" / "0"
-        place.mkdir(parents=True)
-        (place / "0").write_text(f"v1\n{1000 * begin_s}")  # when the source was made
-        ticks = spark.readStream.format("rate").option("rowsPerSecond", trial.rate).load()
-        return ticks.withColumnRenamed("timestamp", "at")
+def _ticks(
+    spark: SparkSession, folder: Path, trial: BacklogTrial, begin_s: int, stack: ExitStack
+) -> DataFrame:
+    """Let Spark's rate source have begun long ago."""
+    place = folder / "checkpoint" / "sources" / "0"
+    place.mkdir(parents=True)
+    (place / "0").write_text(f"v1\n{1000 * begin_s}")  # when the source was made
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", trial.rate).load()
+    return ticks.withColumnRenamed("timestamp", "at")
+
+
+def _files(
+    spark: SparkSession, folder: Path, trial: BacklogTrial, begin_s: int, stack: ExitStack
+) -> DataFrame:
+    """Write a file for each second."""
     files = folder / "files"
     files.mkdir()
     for second in range(int(trial.backlog_s)):
         _write(files / f"{second}.parquet", begin_s + second, second * trial.rate, trial.rate)
     return spark.readStream.schema("at timestamp, value long").parquet(str(files))
+
+
+def _topic(
+    spark: SparkSession, folder: Path, trial: BacklogTrial, begin_s: int, stack: ExitStack
+) -> DataFrame:
+    """Write the rows of each second into two partitions of a real broker, with their time."""
+    (folder / "kafka").mkdir()
+    broker = KafkaBroker(folder / "kafka")
+    stack.callback(broker.stop)
+    broker.create(TOPIC, PARTITIONS)
+    producer = broker.producer(**{"linger.ms": "50", "queue.buffering.max.messages": "1000000"})
+    for second in range(int(trial.backlog_s)):
+        for place in range(trial.rate):
+            producer.produce(
+                TOPIC,
+                str(second * trial.rate + place),
+                partition=place % PARTITIONS,
+                timestamp=1000 * (begin_s + second),
+            )
+        producer.poll(0)
+    if producer.flush(_FLUSH_S):
+        raise EngineError("the Kafka broker does not take the backlog")
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker.address)
+    rows = reader.option("subscribe", TOPIC).option("startingOffsets", "earliest").load()
+    return rows.select(F.col("timestamp").alias("at"), F.col("value").cast("string").cast("long"))
+
+
+# The events that wait, with columns ``at`` and ``value``, by source.
+_BACKLOGS = {"files": _files, "rate": _ticks, "kafka": _topic}
 
 
 def _write(path: Path, at_s: int, first: int, rows: int) -> None:

@@ -36,7 +36,7 @@ from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.sources import remote_frontier
 from slackwater.engines.spark.sources.log.segment_log import append, ends
 from slackwater.spark import Fleet, kafka_frontier, read_log, redis_stream
-from tests.kafka_broker import connector_jars
+from slackwater_bench.kafka_broker import connector_jars
 from tests.waiting import eventually
 
 SCHEMA = "event_time timestamp, id int"

@@ -15,6 +15,7 @@ from tests.root import ROOT
 pytestmark = pytest.mark.spark
 
 LONG = os.environ.get("SLACKWATER_LONG") == "1"  # a few hundred streams instead of a handful
+RUN_LIMIT_S = 1200 if LONG else 280
 
 
 def random_stream(name: str, seed: int, source: str = "scripted") -> Stream:
@@ -43,7 +44,7 @@ def run(folder: Path, script: Script) -> int:
             stderr=log,
             env=os.environ | {"SLACKWATER_RUNTIME_DIR": str(folder), "PYTHONPATH": _path()},
             check=False,
-            timeout=280,
+            timeout=RUN_LIMIT_S,
         ).returncode
 
 
@@ -85,6 +86,7 @@ def raised(folder: Path) -> bool:
     return all(counts.values())
 
 
+@pytest.mark.timeout(5 * RUN_LIMIT_S if LONG else 300)
 @pytest.mark.parametrize("group", range(12 if LONG else 1))
 def test_nothing_is_lost_or_doubled_whatever_is_killed(group: int, tmp_path: Path) -> None:
     count = 25 if LONG else 4

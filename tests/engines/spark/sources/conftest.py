@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.kafka_broker import KafkaBroker
+    from slackwater_bench.kafka_broker import KafkaBroker
     from tests.kafka_mock import KafkaMock
     from tests.redis_server import RedisServer
 
@@ -37,9 +37,11 @@ def kafka_mock() -> KafkaMock:
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A real broker."""
     pytest.importorskip("confluent_kafka")
-    from tests.kafka_broker import KafkaBroker
+    from slackwater_bench import kafka_broker
 
-    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    if not kafka_broker.is_installed():
+        pytest.skip("no Kafka broker: sh scripts/kafka.sh fetches one, with Maven")
+    broker = kafka_broker.KafkaBroker(tmp_path_factory.mktemp("kafka"))
     yield broker
     broker.stop()
 

@@ -8,9 +8,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from slackwater.engines.spark.sources.kafka import KafkaOptions, KafkaReader
+from slackwater_bench.kafka_broker import KafkaBroker
 from tests.engines.spark.gates.scripted_fleet import Script
 from tests.engines.spark.gates.test_exactness import check, raised, random_stream, run
-from tests.kafka_broker import KafkaBroker
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.kafka
