@@ -31,13 +31,13 @@ def test_a_target_is_kept_with_the_fewest_batches() -> None:
 def test_an_idle_machine_refreshes_often_and_a_busy_one_what_is_left() -> None:
     alone = Scripted(QuerySpec("alone", max_wait_s=100.0))
     run(klink(), [alone], 30)
-    many = [Scripted(QuerySpec(f"q{n}", max_wait_s=100.0)) for n in range(12)]
+    many = [Scripted(QuerySpec(f"q{n}", max_wait_s=100.0)) for n in range(16)]
     run(klink(), many, 60)
     assert max(alone.gaps_s()) < 1.0
     slowest = max(max(query.gaps_s(START + 20)) for query in many)
     assert 1.0 < slowest < 4.0
     busy_s = sum(0.2 * len(query.begun_s) for query in many)
-    assert busy_s < 0.75 * 3 * 60  # what is left is not all taken
+    assert busy_s < 0.9 * 3 * 60  # what is left is not all taken
 
 
 def test_the_important_are_fresher() -> None:
@@ -91,7 +91,7 @@ def test_a_trigger_s_interval_is_kept_however_busy_the_machine() -> None:
     )
     others = [
         Scripted(QuerySpec(f"q{n}", max_wait_s=100.0), told={"backlog_rows": 0.0})
-        for n in range(20)
+        for n in range(30)
     ]
     run(klink(), [timed, *others], 60)
     assert sum(timed.gaps_s()) / len(timed.gaps_s()) < 1.2
@@ -116,3 +116,26 @@ def test_a_slow_sink_is_refreshed_as_soon_as_it_can() -> None:
     run(klink(), [slow, *others], 120)
     assert max(slow.gaps_s(START + 40)) < 7.5
     assert max(max(query.gaps_s(START + 40)) for query in others) < 3.0
+
+
+def test_rows_to_come_by_the_window_s_end_do_not_make_a_refresh_dear() -> None:
+    """What a live table will have cost by the end of its long window is not what a batch costs."""
+    told = {"backlog_rows": 0.0, "arrival_rate": 100.0}
+    aligned = [
+        Scripted(QuerySpec(f"w{n}", deadlines=windows(10.0)), batch_s=0.4, told=told)
+        for n in range(12)
+    ]
+    tables = [
+        Scripted(
+            QuerySpec(f"t{n}", max_wait_s=150.0, deadlines=windows(60.0, "update")),
+            batch_s=0.4,
+            told=told | {"batch_per_row_s": 0.002},
+        )
+        for n in range(3)
+    ]
+    plain = [Scripted(QuerySpec(f"p{n}", max_wait_s=100.0), batch_s=0.4) for n in range(5)]
+    run(klink(), [*aligned, *tables, *plain], 120)
+    slowest, others = (
+        max(max(query.gaps_s(START + 30)) for query in fleet) for fleet in (tables, plain)
+    )
+    assert slowest < 1.3 * others

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-SPENT = 0.5  # of all slots: what work without a promise may take together with all promises
+SPENT = 0.8  # of all slots: what work without a promise may take together with all promises
 LEAST = 0.1  # and what it gets however many promises there are
 LOOKING = 0.02  # of all slots: what looks at silent sources may take
 REFRESH_S = 0.25  # between two batches of a query without a promise, at least
@@ -25,7 +25,7 @@ class Load:
     >>> load = Load()
     >>> load.measure([Demand(0.5, 1.0), Demand(0.3, None, 2.0), Demand(0.3, None)], slots=3)
     >>> round(load.refresh_s(0.3, weight=1.0), 2), round(load.refresh_s(0.3, weight=2.0), 2)
-    (0.9, 0.45)
+    (0.47, 0.3)
     """
 
     def __init__(self) -> None:

@@ -141,6 +141,7 @@ class Klink(KlinkPaper):
             if known.rank == OTHER or due_s < known.due_s:
                 known.rank, known.refreshing = OTHER, True
                 known.due_s = known.urgency_s = due_s
+                known.cost_s = _work_s(known, query)  # not of all rows until its window's end
 
     def _count_rows(self, known: Known, query: QueryState) -> None:
         rows, known.rows = query.metrics.rows - known.rows, query.metrics.rows
