@@ -223,7 +223,7 @@ class Inputs(Message, frozen=True, omit_defaults=True):
     empty: tuple[str, ...] = ()  # there is nothing beyond what was read
     filled: tuple[str, ...] = ()
     asked: Count = 0  # questions so far
-    asking_s: float = 0.0  # that they took, together
+    asking_s: float = 0.0  # CPU time that they took, about
 
 
 class Accuracy(Struct, frozen=True):

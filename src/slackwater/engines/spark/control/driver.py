@@ -157,7 +157,7 @@ class QueryStore:
         if self._inputs_s is None or now_s < self._inputs_s + INPUTS_LAST_S:
             return False
         self._inputs_s = None
-        return any([query.hear_input(None) for query in self.queries.values()])
+        return sum(query.hear_input(None) for query in self.queries.values()) > 0
 
     def lose_gate(self, gate: Client, now_s: float) -> None:
         """Take it that a gate has gone: its queries run by themselves."""
