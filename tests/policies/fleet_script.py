@@ -44,6 +44,7 @@ class Scripted:
     rate: float = 1000.0  # rows that arrive in a second
     limit: float = math.inf  # rows of a batch
     sleeps: bool = False  # its batches wait for their sink after a second and a half
+    tells: bool = False  # once a look has found nothing, its source is asked what has come
     told: dict[str, float] = field(default_factory=dict)  # more metrics
     begun_s: list[float] = field(default_factory=list)  # batches
     looks_s: list[float] = field(default_factory=list)  # admissions
@@ -51,6 +52,7 @@ class Scripted:
     ends_s: float | None = None
     reads: bool = False  # whether the batch that runs has rows
     _looked_s: float = START - 60.0
+    _found: bool = True  # something, at the last look
 
     def __post_init__(self) -> None:
         self.state = QueryState(self.spec, "waiting", START)
@@ -60,15 +62,28 @@ class Scripted:
         metrics = self.state.metrics
         emits = (metrics.next_watermark_s or 0.0) > (metrics.watermark_s or 0.0)
         self.reads = self.arrives(self._looked_s, now_s)
-        found = emits or self.reads
+        found = self._found = emits or self.reads
         self._looked_s = now_s
         self.ends_s = now_s + (self.batch_s if found else 0.01)
         if found:
             self.begun_s.append(now_s)
         admissions = self.state.admissions + 1
         self.state = replace(
-            self.state, phase="running", since_s=now_s, admitted_s=now_s, admissions=admissions
+            self.state,
+            phase="running",
+            since_s=now_s,
+            admitted_s=now_s,
+            admissions=admissions,
+            has_input=None,
         )
+
+    def ask(self, now_s: float) -> None:
+        """Ask its source, which knows what the last look did not see."""
+        if not self.tells or self._found or self.state.phase != "waiting":
+            return
+        came = self.arrives(self._looked_s, now_s)
+        if self.state.has_input is not came:
+            self.state = replace(self.state, has_input=came)
 
     def end(self, now_s: float) -> None:
         metrics = self.state.metrics
@@ -114,6 +129,7 @@ def run(policy: Policy, queries: list[Scripted], seconds: float, slots: int = 3)
                 query.end(now_s)
             elif query.sleeps and query.ends_s is not None and now_s > query.looks_s[-1] + 1.5:
                 query.state = replace(query.state, in_sink=True)
+            query.ask(now_s)
         schedule = policy.decide(Snapshot(now_s, slots, tuple(q.state for q in queries)))
         for admission in schedule.admissions:
             next(q for q in queries if q.spec.name == admission.query).admit(now_s)

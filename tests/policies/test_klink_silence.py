@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from slackwater import policies
-from slackwater.core import QuerySpec
+from slackwater.core import Deadlines, QuerySpec, Snapshot
 from tests.policies.fleet_script import START, Scripted, run, windows
 
 SILENT_S = START + 20
@@ -150,3 +150,100 @@ def test_other_silent_sources_do_not_keep_a_window_open() -> None:
     last_end_s = (SILENT_S // SLIDE_S + 1) * SLIDE_S
     allowed_s = last_end_s + DELAY_S + IDLE_AFTER_S
     assert min(at_s for at_s in query.begun_s if at_s >= allowed_s) < allowed_s + 0.5
+
+
+NO_WINDOWS, APPEND, UPDATE = Deadlines(), windows(3.0), windows(3.0, "update")
+KINDS = pytest.mark.parametrize("deadlines", [NO_WINDOWS, APPEND, UPDATE])
+
+
+@KINDS
+def test_a_source_that_tells_nothing_is_not_looked_at(deadlines: Deadlines) -> None:
+    told, untold = (
+        Scripted(QuerySpec(name, deadlines=deadlines), arrives=before_silence, tells=tells)
+        for name, tells in (("told", True), ("untold", False))
+    )
+    run(policies.load("klink"), [told, untold], 120)
+    looks, others = (
+        sum(at_s > SILENT_S + 20 for at_s in query.looks_s) for query in (told, untold)
+    )
+    assert 1 <= looks <= 4  # a wrong answer costs a bounded time
+    assert others > 3 * looks
+
+
+@KINDS
+def test_what_a_source_tells_is_read_at_once(deadlines: Deadlines) -> None:
+    back_s = START + 83.3
+
+    def arrives(since_s: float, now_s: float) -> bool:
+        return since_s < SILENT_S or now_s > back_s
+
+    query = Scripted(QuerySpec("q", deadlines=deadlines), arrives=arrives, tells=True)
+    run(policies.load("klink"), [query], 100)
+    assert next(at_s for at_s in query.begun_s if at_s > SILENT_S + 5) < back_s + 0.1
+    assert sum(at_s > back_s for at_s in query.begun_s) > 4  # no longer silent
+
+
+def test_hundreds_that_are_told_nothing_leave_the_slots_to_others() -> None:
+    idle = [
+        Scripted(
+            QuerySpec(f"i{n}", deadlines=NO_WINDOWS if n % 2 else APPEND),
+            arrives=before_silence if n % 3 else lambda since_s, now_s: False,
+            tells=True,
+        )
+        for n in range(200)
+    ]
+    alone, busy = (
+        [Scripted(QuerySpec(f"b{n}", deadlines=windows(3.0))) for n in range(4)] for _ in range(2)
+    )
+    run(policies.load("klink"), alone, 100)
+    run(policies.load("klink"), [*idle, *busy], 100)
+    looks = sum(at_s > START + 70 for query in idle for at_s in query.looks_s)
+    assert looks / 30 < 3  # a second
+    alone_s, busy_s = (sum(map(mean_s, map(sweep_delays_s, fleet))) for fleet in (alone, busy))
+    assert busy_s < 1.1 * alone_s
+
+
+def test_one_that_was_told_something_is_not_older_than_what_has_come() -> None:
+    """It stood at its gate for long, and nothing waited: it goes by its worth, not as overdue."""
+    back_s = START + 80
+
+    def arrives(since_s: float, now_s: float) -> bool:
+        return since_s < SILENT_S or now_s > back_s
+
+    idle = [
+        Scripted(QuerySpec(f"i{n}", deadlines=NO_WINDOWS), arrives=arrives, tells=True)
+        for n in range(30)
+    ]
+    healthy = Scripted(QuerySpec("healthy", deadlines=windows(3.0)))
+    run(policies.load("klink"), [*idle, healthy], 90, slots=1)
+    late_s = max(sweep_delays_s(healthy))
+    assert late_s < 2.0  # 2.9 if they went as overdue
+    assert all(any(at_s > back_s for at_s in query.begun_s) for query in idle)
+
+
+def test_a_query_whose_windows_the_clock_closes_is_looked_at_as_ever() -> None:
+    told = Scripted(
+        QuerySpec("told", deadlines=APPEND, idle_after_s=5.0), arrives=before_silence, tells=True
+    )
+    run(policies.load("klink"), [told], 120)
+    assert sum(at_s > SILENT_S + 20 for at_s in told.looks_s) > 15
+
+
+def test_who_can_no_longer_be_told_is_looked_at_again() -> None:
+    policy = policies.load("klink")
+    query = Scripted(QuerySpec("q", deadlines=NO_WINDOWS), arrives=before_silence, tells=True)
+    run(policy, [query], 70)
+    assert query.state.has_input is False
+    now_s = START + 70
+    assert not policy.decide(Snapshot(now_s, 3, (query.state,))).admissions
+    unknown = replace(query.state, has_input=None)
+    assert policy.decide(Snapshot(now_s + 5, 3, (unknown,))).admissions
+
+
+def test_gates_hold_for_as_long_as_nobody_looks() -> None:
+    policy = policies.load("klink")
+    query = Scripted(QuerySpec("q", deadlines=NO_WINDOWS), arrives=before_silence, tells=True)
+    run(policy, [query], 70)
+    hold_s = policy.decide(Snapshot(START + 70, 3, (query.state,))).hold_s
+    gaps_s = [b - a for a, b in zip(query.looks_s, query.looks_s[1:], strict=False)]
+    assert max(gaps_s) < hold_s

@@ -113,6 +113,7 @@ class QueryState:
     admissions: int = 0  # how often it was admitted
     metrics: QueryMetrics = field(default_factory=QueryMetrics)
     in_sink: bool = False  # its batch only waits for its sink, and takes no slot
+    has_input: bool | None = None  # whether there is more than was read; None: nobody knows
 
     @property
     def name(self) -> str:

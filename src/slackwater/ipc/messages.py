@@ -2,7 +2,8 @@
 
 A gate says ``spec`` (what a query is), ``arrive`` (it is at its gate), ``done`` (its batch has
 ended), ``gone`` (it has terminated), ``progress`` (what Spark reported), ``history`` (of batches
-before), ``told`` (what another part of the query has seen), ``memory``, ``insinks`` and ``notes``.
+before), ``told`` (what another part of the query has seen), ``inputs`` (which queries have some),
+``memory``, ``insinks`` and ``notes``.
 The controller says ``grant``, ``command`` and, when it has said nothing for a moment, ``beat``.
 Anyone of the same user may ``ask``, see :mod:`slackwater.ipc.questions`.
 
@@ -213,6 +214,18 @@ class InSinks(Message, frozen=True):
     queries: tuple[str, ...]
 
 
+class Inputs(Message, frozen=True, omit_defaults=True):
+    """Which queries at their gates have input, as their sources say; of others nobody knows.
+
+    It is said again and again: who hears nothing for a while believes it no more.
+    """
+
+    empty: tuple[str, ...] = ()  # there is nothing beyond what was read
+    filled: tuple[str, ...] = ()
+    asked: Count = 0  # questions so far
+    asking_s: float = 0.0  # CPU time that they took, about
+
+
 class Accuracy(Struct, frozen=True):
     """How much of its input a query processes."""
 
@@ -275,7 +288,9 @@ class Answer(Message, frozen=True):
     value: msgspec.Raw
 
 
-FromGate = Spec | Arrive | Done | Gone | Progress | History | Told | Notes | MemoryUse | InSinks
+FromGate = (
+    Spec | Arrive | Done | Gone | Progress | History | Told | Notes | MemoryUse | InSinks | Inputs
+)
 FromController = Grant | Beat | Command | Answer
 
 _from_controller: Decoder[FromController] = Decoder(FromController)

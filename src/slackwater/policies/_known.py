@@ -43,6 +43,8 @@ class Known:
         self.supply = Supply()
         self.seen_in_sink = False  # the batch that runs now, or ran last
         self.slow_sink = False  # its last batch only waited for most of its time
+        self.has_input: bool | None = None  # as its source told at the last look
+        self.came_s = -math.inf  # when its source last told that something had come, after nothing
         self.most_rows = 0.0  # of a batch; what was long ago counts less and less
 
 

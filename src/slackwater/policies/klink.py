@@ -1,5 +1,6 @@
 """Klink: run the micro-batch that completes a window, when it can; keep the rest fresh."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 from slackwater import progress
@@ -16,7 +17,7 @@ from slackwater.policies._known import (
     waiting_rows,
 )
 from slackwater.policies._load import Demand, Load
-from slackwater.policies.base import overdue_s
+from slackwater.policies.base import OVERDUE_SHARE, overdue_s
 from slackwater.policies.klink_paper import KlinkPaper
 from slackwater.progress.epochs import RETRY_S
 
@@ -25,6 +26,7 @@ ASK_S = 0.002  # and of one that is given back, because its source has told that
 SILENT = 3  # looks in a row that found nothing: more are needed than a bad guess explains
 SILENT_S = 2.0  # between two looks at a source that is silent, unless very many are
 LOOKS_HELD = 3.0  # looks at silent sources in the time that no gate opens by itself
+HEARD_S = 2.0  # until every gate has heard for how long it is to hold
 INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much too early
 IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
 PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it still does
@@ -81,6 +83,7 @@ class Klink(KlinkPaper):
             estimator=estimator,
         )
         self._load = Load()
+        self._patient_s = math.inf  # since when gates hold until a source is checked
 
     # -- what is known --------------------------------------------------------------------------
 
@@ -88,14 +91,30 @@ class Klink(KlinkPaper):
         measured = super()._measure_load(snapshot)
         if measured and snapshot.cycle_s is None:
             self._load.measure(map(self._demand, snapshot.queries), snapshot.slots)
-            self._load_hold_s = max(self._load_hold_s, LOOKS_HELD * self._load.look_s)
+            looks_s = self._load.look_s
+            if any(query.has_input is not None for query in snapshot.queries):
+                looks_s = max(looks_s, self._load.check_s)
+                self._patient_s = min(self._patient_s, snapshot.now_s + HEARD_S)
+            else:
+                self._patient_s = math.inf
+            self._load_hold_s = max(self._load_hold_s, LOOKS_HELD * looks_s)
         return measured
+
+    def _is_empty(self, known: Known, query: QueryState) -> bool:
+        """Tell whether a look would find nothing, as its source says and the last look did.
+
+        Not where the clock alone closes windows, nor before its gate holds for long.
+        """
+        told = query.has_input is False and known.fruitless > 0
+        return told and query.spec.idle_after_s is None and query.since_s >= self._patient_s
 
     def _demand(self, query: QueryState) -> Demand:
         known = self._known.get(query.name)
         if known is None:  # it has only just come
             return Demand(UNKNOWN_COST_S, None, query.spec.priority)
         batch_s = _work_s(known, query)
+        if self._is_empty(known, query):
+            return Demand(LOOK_S, None, silent=True, told=True)
         if known.fruitless >= SILENT:
             look_s = ASK_S if query.spec.one_batch else LOOK_S
             return Demand(look_s, None, silent=True)
@@ -107,9 +126,20 @@ class Klink(KlinkPaper):
         return Demand(batch_s, every_s, query.spec.priority)
 
     def _look_at(self, place: int, query: QueryState) -> None:
+        known = self._known.get(query.name)
+        if known is not None and known.has_input is not query.has_input:
+            self._hear_input(known, query.has_input)
         super()._look_at(place, query)
         if query.in_sink:
             self._known[query.name].seen_in_sink = True
+
+    def _hear_input(self, known: Known, has_input: bool | None) -> None:
+        """Take what its source has told: who has input is not silent, whatever looks found."""
+        known.has_input = has_input
+        if has_input and known.fruitless:
+            known.fruitless = known.tries = 0
+            known.stretch, known.came_s = 1.0, self._now_s
+            known.seen = (None, known.seen[1])  # its times are to be worked out again
 
     def _learn(self, known: Known, query: QueryState) -> None:
         ended = query.phase != "running"
@@ -142,6 +172,8 @@ class Klink(KlinkPaper):
                 known.rank, known.refreshing = OTHER, True
                 known.due_s = known.urgency_s = due_s
                 known.cost_s = _work_s(known, query)  # not of all rows until its window's end
+        if known.came_s > (query.admitted_s or 0.0):  # nobody has read it yet
+            known.due_s = min(known.due_s, known.came_s)
 
     def _count_rows(self, known: Known, query: QueryState) -> None:
         rows, known.rows = query.metrics.rows - known.rows, query.metrics.rows
@@ -204,8 +236,16 @@ class Klink(KlinkPaper):
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)
         least_s = self._load_hold_s if _is_silent(known) else self._load_round_s
+        late_s = overdue_s(query, least_s)
+        if known.came_s > query.since_s:  # until then there was nothing to wait for
+            ripe_s = max(ripe_s, known.came_s)
+            late_s += known.came_s - query.since_s
+        if self._is_empty(known, query):
+            check_s = (query.admitted_s or query.since_s) + self._load.check_s
+            late_s = max(late_s, check_s + OVERDUE_SHARE * query.spec.max_wait_s)
+            entry = entry._replace(due_s=max(entry.due_s, check_s), drain_s=math.inf)
         return entry._replace(
-            overdue_s=overdue_s(query, least_s),
+            overdue_s=late_s,
             worth=min(query.spec.priority, MOST_WEIGHT) * chance,
             cost_s=max(known.cost_s - query.metrics.beyond.fixed_s, 1e-3),  # what is done here
             ripe_s=ripe_s,

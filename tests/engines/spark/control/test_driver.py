@@ -22,6 +22,7 @@ from slackwater.core import (
     Window,
 )
 from slackwater.core.model import Outlook, Sweep
+from slackwater.engines.spark.control.driver import INPUTS_LAST_S, QueryStore
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import (
     ControllerService,
@@ -37,6 +38,7 @@ from slackwater.ipc.messages import (
     Gone,
     Grant,
     History,
+    Inputs,
     InSinks,
     MemoryUse,
     Note,
@@ -58,6 +60,7 @@ from slackwater.ipc.questions import (
     Status,
     Watched,
 )
+from slackwater.ipc.server import Client
 from slackwater.ipc.unix_socket import runtime_dir
 from slackwater.policies import Policy
 from slackwater.policies.klink_paper import KlinkPaper
@@ -480,3 +483,53 @@ def test_gates_that_open_by_themselves_are_counted(path: Path, gate: Gate) -> No
     gate.arrive("b", 1)
     gate.arrive("b", 2)  # its first trigger has gone on without a grant
     eventually(lambda: watched(path).opened == 1)
+
+
+class TestInputs:
+    """What sources tell of queries at their gates."""
+
+    @pytest.fixture
+    def gate(self) -> Iterator[Client]:
+        one, other = socket.socketpair()
+        with one, other:
+            yield Client(one)
+
+    @pytest.fixture
+    def store(self, gate: Client) -> QueryStore:
+        store = QueryStore()
+        for name in ("a", "b", "c"):
+            store.hear(Arrive(name, 1), gate, 1.0)
+        return store
+
+    def told(self, store: QueryStore) -> dict[str, bool | None]:
+        return {name: query.state.has_input for name, query in store.queries.items()}
+
+    def test_each_query_is_told_of(self, store: QueryStore, gate: Client) -> None:
+        inputs = Inputs(empty=("a",), filled=("b",))
+        assert store.hear(inputs, gate, 2.0), "a decision is due"
+        assert self.told(store) == {"a": False, "b": True, "c": None}
+        assert not store.hear(inputs, gate, 3.0), "that is nothing new"
+        assert store.hear(Inputs(filled=("a",)), gate, 4.0)
+        assert self.told(store) == {"a": True, "b": None, "c": None}
+
+    def test_a_trigger_that_ended_may_have_read_it(self, store: QueryStore, gate: Client) -> None:
+        store.hear(Inputs(filled=("a", "b")), gate, 2.0)
+        for name in ("a", "b"):
+            store.queries[name].enter("running", 3.0)
+        store.hear(Arrive("a", 2), gate, 4.0)
+        store.hear(Arrive("b", 2, again=True), gate, 4.0)  # it went on waiting
+        assert self.told(store) == {"a": None, "b": True, "c": None}
+
+    def test_who_falls_silent_is_believed_no_more(self, store: QueryStore, gate: Client) -> None:
+        store.hear(Inputs(empty=("a",)), gate, 2.0)
+        later_s = 2.0 + INPUTS_LAST_S
+        assert not store.hear(MemoryUse(1, 2, 0), gate, later_s - 1)
+        assert self.told(store)["a"] is False
+        assert store.hear(MemoryUse(1, 2, 0), gate, later_s), "a decision is due"
+        assert self.told(store)["a"] is None
+
+    def test_another_gate_has_queries_of_its_own(self, store: QueryStore, gate: Client) -> None:
+        one, other = socket.socketpair()
+        with one, other:
+            store.hear(Inputs(empty=("a",)), Client(one), 2.0)
+        assert self.told(store)["a"] is None

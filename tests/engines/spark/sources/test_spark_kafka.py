@@ -1,6 +1,9 @@
 """Kafka for real: Spark's own connector, and our source, against a broker."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,10 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 from slackwater.engines.spark.sources.kafka import KafkaOptions, KafkaReader
 from slackwater_bench.kafka_broker import KafkaBroker
 from tests.engines.spark.gates.scripted_fleet import Script
-from tests.engines.spark.gates.test_exactness import check, raised, random_stream, run
+from tests.engines.spark.gates.test_exactness import _path, check, raised, random_stream, run
+from tests.engines.spark.sources import idle_on_kafka
+from tests.engines.spark.sources.idle_on_kafka import TOPICS
+from tests.root import ROOT
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.kafka
@@ -30,6 +36,27 @@ def test_nothing_is_lost_or_doubled_with_sparks_own_source(
     assert run(tmp_path, Script(streams, 2)) == 0, (tmp_path / "log").read_text()[-3000:]
     check(tmp_path, streams)
     assert raised(tmp_path)
+
+
+@pytest.mark.spark
+def test_idle_queries_are_told_by_the_brokers(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
+    """No trigger runs while nothing comes; what comes is read, by the query that it came to."""
+    for topic in TOPICS:
+        kafka_broker.create(topic)
+    done = subprocess.run(
+        [sys.executable, "-m", idle_on_kafka.__name__, kafka_broker.address],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SLACKWATER_RUNTIME_DIR": str(tmp_path), "PYTHONPATH": _path()},
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["after_s"] < 20  # a second on an idle machine; else it is 30 until somebody looks
+    assert found["other"] <= 1
+    assert found["clusters"] == 1, "one client is enough for both"
 
 
 def test_only_what_a_transaction_has_brought_to_its_end_counts(kafka_broker: KafkaBroker) -> None:

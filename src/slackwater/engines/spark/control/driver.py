@@ -10,21 +10,19 @@ from msgspec import UNSET
 
 from slackwater.core.model import (
     Memory,
-    Outlook,
-    Phase,
     QueryMetrics,
     QuerySpec,
     QueryState,
     Schedule,
     Snapshot,
-    Sweep,
     default_slots,
 )
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.control.guard import Guard
+from slackwater.engines.spark.control.query import Query
 from slackwater.engines.spark.control.recent import Recent
 from slackwater.engines.spark.control.view import entry
-from slackwater.engines.spark.progress import QueryObserver, batch_end_s, coming_of
+from slackwater.engines.spark.progress import batch_end_s, coming_of
 from slackwater.ipc.messages import (
     Arrive,
     Beat,
@@ -34,6 +32,7 @@ from slackwater.ipc.messages import (
     Gone,
     Grant,
     History,
+    Inputs,
     InSinks,
     MemoryUse,
     Notes,
@@ -56,65 +55,11 @@ from slackwater.ipc.questions import (
 )
 from slackwater.ipc.server import Client, Server
 from slackwater.metrics.batches import Coming
-from slackwater.metrics.promises import PromiseObserver
-from slackwater.metrics.results import ResultObserver
 
 log = logging.getLogger("slackwater.controller")
 
 HARDLY = 0.8  # a bound on waiting that changes by less is not told
-
-
-class Query:
-    """One query, with what must be remembered between two snapshots."""
-
-    def __init__(self, spec: QuerySpec) -> None:
-        self.state = QueryState(spec)
-        self.observer = QueryObserver()
-        self.results = ResultObserver()
-        self.promises = PromiseObserver()
-        self.looked_s: float | None = None  # when it was admitted before it was last admitted
-        self.stage = ""  # what its last admission was for, as far as the policy says
-        self.gate: Client | None = None  # where its gate is
-        self.seq = 0  # of its latest arrival; a grant carries it, so that a stale one is ignored
-        self._waits_since_s = 0.0  # when it came to its gate for its last grant
-        self._sweep: Sweep | None = None  # as parts of the query elsewhere have told
-        self._beyond = Outlook()
-
-    def hear(self, told: Told) -> None:
-        """Take what another part of the query has seen or will cost."""
-        if told.sweep is not None:
-            self._sweep = told.sweep
-        if told.beyond is not None:
-            self._beyond = told.beyond
-        self.state = replace(self.state, metrics=self.heard(self.state.metrics))
-
-    def heard(self, metrics: QueryMetrics) -> QueryMetrics:
-        """Return what its batches show together with what was heard."""
-        if self._sweep is None and self._beyond == Outlook():
-            return metrics
-        return replace(metrics, sweep=self._sweep, beyond=self._beyond)
-
-    def wait_on(self, now_s: float) -> None:
-        """Go on waiting since the first arrival: its grant came too early and let nothing run."""
-        since_s, admissions = self._waits_since_s, self.state.admissions
-        granted = self.state.phase == "running"
-        self.enter("waiting", now_s)
-        if granted:
-            self.state = replace(self.state, since_s=since_s, admissions=admissions - 1)
-
-    def enter(self, phase: Phase, now_s: float, metrics: QueryMetrics | None = None) -> None:
-        """Set the phase."""
-        before = self.state
-        if phase == "running" and before.phase == "waiting":
-            self._waits_since_s, self.looked_s = before.since_s, before.admitted_s
-        self.state = QueryState(
-            spec=before.spec,
-            phase=phase,
-            since_s=now_s,
-            admitted_s=now_s if phase == "running" else before.admitted_s,
-            admissions=before.admissions + (phase == "running"),
-            metrics=before.metrics if metrics is None else metrics,
-        )
+INPUTS_LAST_S = 12.0  # what was told of inputs, if nobody says it again: three times are lost
 
 
 class QueryStore:
@@ -127,6 +72,8 @@ class QueryStore:
         self.opened = 0  # gates that have opened by themselves, because nobody had let them
         self._executors: int | None = None  # their memory, 0 with a local master
         self.notes = Notes()  # what the fleet says of itself and its queries
+        self.inputs = Inputs()  # what was last told of them
+        self._inputs_s: float | None = None  # when that was; None: it counts no more
         self.recent = Recent[Event]()  # batches and results
 
     @property
@@ -136,6 +83,10 @@ class QueryStore:
 
     def hear(self, message: FromGate, gate: Client, now_s: float) -> bool:
         """Take what a gate says; return whether a decision may be due."""
+        forgot = self._forget_inputs(now_s)
+        return self._take(message, gate, now_s) or forgot
+
+    def _take(self, message: FromGate, gate: Client, now_s: float) -> bool:
         match message:
             case Arrive():
                 self._arrive(message, gate, now_s)
@@ -174,6 +125,8 @@ class QueryStore:
                 return False
             case InSinks(queries=names):
                 return self._enter_sinks(set(names), gate)
+            case Inputs():
+                return self._hear_inputs(message, gate, now_s)
             case Notes():
                 self.notes = message
                 return False
@@ -188,6 +141,23 @@ class QueryStore:
                 query.state = replace(query.state, in_sink=waits)
                 freed |= waits
         return freed
+
+    def _hear_inputs(self, told: Inputs, gate: Client, now_s: float) -> bool:
+        """Take it which queries at their gates have input; return whether that has changed."""
+        self.inputs, self._inputs_s = told, now_s
+        answers = dict.fromkeys(told.empty, False) | dict.fromkeys(told.filled, True)
+        changed = False
+        for name, query in self.queries.items():
+            if query.gate is gate and query.state.phase == "waiting":
+                changed |= query.hear_input(answers.get(name))
+        return changed
+
+    def _forget_inputs(self, now_s: float) -> bool:
+        """Believe nobody who has told nothing for too long; return whether somebody was."""
+        if self._inputs_s is None or now_s < self._inputs_s + INPUTS_LAST_S:
+            return False
+        self._inputs_s = None
+        return sum(query.hear_input(None) for query in self.queries.values()) > 0
 
     def lose_gate(self, gate: Client, now_s: float) -> None:
         """Take it that a gate has gone: its queries run by themselves."""

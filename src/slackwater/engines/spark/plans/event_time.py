@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from py4j.java_gateway import JavaObject
 
-from slackwater.engines.spark.plans.tree import Node, interval_s, java_node, read_plan
+from slackwater.engines.spark.plans.tree import (
+    Node,
+    interval_s,
+    is_source,
+    java_node,
+    read_plan,
+)
 
 _WATERMARK = "EventTimeWatermark"
 _PASS_ROWS = {
@@ -57,12 +63,8 @@ def has_watermark(plan: JavaObject) -> bool:
 def trace_watermarks(plan: JavaObject) -> list[TracedWatermark]:
     """Return every watermark of an analysed plan, in the order of the plan."""
     nodes = list(read_plan(plan).walk())
-    sources = [node.path for node in nodes if _is_source(node)]
+    sources = [node.path for node in nodes if is_source(node)]
     return [_trace(plan, node, sources) for node in nodes if node.name == _WATERMARK]
-
-
-def _is_source(node: Node) -> bool:
-    return node.name.startswith("Streaming")
 
 
 def _trace(
@@ -72,7 +74,7 @@ def _trace(
     delay_ms = round(1000 * interval_s(java_node(plan, watermark).delay()))
     wanted = _id(next(watermark.trees("eventTime")))
     node = watermark.children[0]
-    while not _is_source(node):
+    while not is_source(node):
         if node.name not in _PASS_ROWS or not node.children:
             between = f"{node.name} stands between the source and the watermark"
             why_not = _WHY_NOT.get(node.name, between)

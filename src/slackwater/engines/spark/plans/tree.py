@@ -72,6 +72,28 @@ def source_options(plan: JavaObject, *names: str) -> list[dict[str, str]]:
     return [node_options(plan, node, *names) for node in nodes]
 
 
+def source_nodes(plan: JavaObject) -> list[Node]:
+    """Return the streaming sources of a plan, in its order."""
+    return [node for node in read_plan(plan).walk() if is_source(node)]
+
+
+def is_source(node: Node) -> bool:
+    """Tell whether rows come in here."""
+    return node.name.startswith("Streaming")
+
+
+def relation_options(relation: JavaObject) -> dict[str, str]:
+    """Return the options of a source of either kind."""
+    if relation.getClass().getSimpleName() == "StreamingRelationV2":
+        return dict(relation.extraOptions().asCaseSensitiveMap())
+    found, options = {}, relation.dataSource().options()
+    keys = options.keysIterator()
+    while keys.hasNext():
+        key = keys.next()
+        found[str(key)] = str(options.apply(key))
+    return found
+
+
 def node_options(plan: JavaObject, node: Node, *names: str) -> dict[str, str]:
     """Return what one source was given as these options."""
     options = java_node(plan, node).extraOptions()

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET
 from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,13 +22,9 @@ from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.read_limits import ReadLimits, probe
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
-from slackwater.engines.spark.progress import (
-    batch_end_s,
-    known_progress,
-    ran_a_batch,
-    read_progress,
-)
+from slackwater.engines.spark.progress import batch_end_s, read_progress
 from slackwater.engines.spark.queries.held import GoneOn, Held, TooEarly
+from slackwater.engines.spark.queries.input_watch import InputWatch
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.reporting import MEMORY_ALONE_S, MEMORY_PERIOD_S, Reporter
@@ -41,7 +36,6 @@ from slackwater.ipc.messages import (
     Done,
     Gone,
     Grant,
-    History,
     Progress,
     spec_message,
 )
@@ -49,8 +43,6 @@ from slackwater.ipc.messages import (
 log = logging.getLogger("slackwater.fleet")
 
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
-
-REMEMBERED = 8  # batches of a query that a new controller is told of
 
 ASKERS = 4  # frontiers that take their time are asked for at once
 
@@ -106,6 +98,7 @@ class Agent:
         self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="slackwater-frontier")
         self._query_events = QueryEvents(spark, self._handles, self._reports)
         self.link = Link(socket, self._on_grant, self._on_lease, on_command, self._on_hold)
+        self._inputs = InputWatch(self.link.send, clock)
         registry.subscribe(self._on_change)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
         self._pump.start()
@@ -124,6 +117,7 @@ class Agent:
         self._on_lease(False)
         for run in list(self._held):
             self._take_off(run)
+        self._inputs.close()
         self._closed.set()
         self._askers.shutdown(wait=False)
         self._query_events.close()
@@ -177,12 +171,14 @@ class Agent:
             self._held[gate.run] = held
             if self._holding:
                 held.close(self._hold_s)
+        self._inputs.watch(gate.run, record.name, held, execution)
 
     def _take_off(self, run: str) -> None:
         """Take the gate off a run that has ended, or goes on as plain Spark."""
         with self._lock:
             held = self._held.pop(run, None)
         if held is not None:
+            self._inputs.forget(run)
             with held.turn:
                 held.lift_limits()
                 held.gate.uninstall()
@@ -237,16 +233,7 @@ class Agent:
                 if record.present:
                     self.link.send(spec_message(record.spec))
         self._reporter.forget()
-        self._askers.submit(self._tell_history)
-
-    def _tell_history(self) -> None:
-        """Tell what batches have cost so far: the controller may have been started anew."""
-        for run, held in list(self._held.items()):
-            record = self._present(run)
-            batches = map(known_progress, filter(ran_a_batch, held.view.recent(REMEMBERED)))
-            known = tuple(batch for batch in batches if batch is not None)
-            if record is not None and known:
-                self.link.send(History(record.name, known))
+        self._askers.submit(lambda: self.link.send(*self._reporter.history(every)))
 
     def _on_hold(self, hold_s: float) -> None:
         """Hold for so long at least, from the next trigger of each query on."""
@@ -275,6 +262,7 @@ class Agent:
         try:
             with held.turn:
                 # Limits come first: a batch with a raised watermark must read all there is.
+                held.reads = grant.rows != 0
                 held.limit_rows(grant.rows, self._clock)
                 self.row_limits.set_rows(grant.query, grant.rows)
                 try:
@@ -355,33 +343,14 @@ class Agent:
             held.gate.finish_install()
         self._reached_trigger(record)
         if not self._settling:
-            self._tell_arrival(record.name, held)
+            arrival = held.report(record.name)
+            self.link.send(*self._reporter.memory(MEMORY_PERIOD_S), arrival)
+            self._inputs.arrive(run, held.found_nothing)
 
     def _reached_trigger(self, record: QueryRecord) -> None:
         if record.state is State.STARTING:
             starting = (State.STARTING,)
             self._registry.update(record.name, run=record.run, when=starting, state=State.ACTIVE)
-
-    def _tell_arrival(self, name: str, held: Held) -> None:
-        """Tell all at once: a decision between two messages would mix old and new."""
-        progress = held.view.progress()
-        whole_ms, inputs_ms = held.view.watermarks_ms()
-        left_rows = held.limits.left_rows(ran=progress is not None and ran_a_batch(progress))
-        if held.limits.rows == 0:  # for once: who goes on without a grant must read again
-            held.lift_limits()
-        if held.raises is not None and held.began_ms is not None:
-            held.raises.look(held.view.marks_ms, held.began_ms)
-        self.link.send(
-            *self._reporter.memory(MEMORY_PERIOD_S),
-            Arrive(
-                name,
-                held.seq,
-                progress=known_progress(progress),
-                watermark_ms=whole_ms,
-                input_watermarks_ms=tuple(inputs_ms),
-                backlog_rows=UNSET if left_rows is None else left_rows,
-            ),
-        )
 
     def _on_event(self, jevent: JavaObject) -> None:
         event = json.loads(jevent.json())

@@ -14,7 +14,8 @@ from slackwater.engines.spark.gates.clock import ClockGate
 from slackwater.engines.spark.gates.execution import ExecutionView, NotRaisable
 from slackwater.engines.spark.gates.read_limits import ReadLimits
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
-from slackwater.ipc.messages import Grant
+from slackwater.engines.spark.progress import known_progress, ran_a_batch
+from slackwater.ipc.messages import Arrive, Grant
 
 ABOUT_TO_S = 0.01
 MARGIN = 0.8  # of max_wait: later than this after its arrival, a query may go on by itself any time
@@ -41,6 +42,8 @@ class Held:
     starting: bool = False  # installed at start, first trigger not yet reached
     arrived_s: float = 0.0  # when it last came to its gate, on a clock that never jumps
     granted_s: float | None = None  # when it was let go on; None: it waits, or went by itself
+    reads: bool = True  # whether its next trigger may read something
+    found_nothing: bool = False  # its last trigger, which could have read what there was
     bound_s: float = 0.0  # how long its gate holds it this time, at least
     _told_s: tuple[float, ...] = ()  # bounds that its gate was told since it last came
     raises: WatermarkRaise | None = None  # where its watermark can be raised ahead of Spark
@@ -59,6 +62,34 @@ class Held:
         self.arrived_s, self.granted_s = now_s, None
         self.bound_s = min(self._told_s, default=self.max_wait_s)
         self._told_s = self._told_s[-1:]
+
+    def report(self, name: str) -> Arrive:
+        """Return all that is told of it as it comes to its gate.
+
+        In one message: a decision between two of them would mix old and new.
+        """
+        progress = self.view.progress()
+        ran = progress is not None and ran_a_batch(progress)
+        self.found_nothing = not ran and self.reads and self.seq > 1
+        self.reads = True
+        whole_ms, inputs_ms = self.view.watermarks_ms()
+        left_rows = self.limits.left_rows(ran=ran)
+        if self.limits.rows == 0:  # for once: who goes on without a grant must read again
+            self.lift_limits()
+        if self.raises is not None and self.began_ms is not None:
+            self.raises.look(self.view.marks_ms, self.began_ms)
+        return Arrive(
+            name,
+            self.seq,
+            progress=known_progress(progress),
+            watermark_ms=whole_ms,
+            input_watermarks_ms=tuple(inputs_ms),
+            backlog_rows=UNSET if left_rows is None else left_rows,
+        )
+
+    def stands(self, now_s: float) -> bool:
+        """Tell whether it waits and will for a moment, as far as is known without the JVM."""
+        return self.waiting and now_s - self.arrived_s < MARGIN * self.bound_s
 
     def leave_to_spark(self) -> None:
         """Raise its watermark no more."""

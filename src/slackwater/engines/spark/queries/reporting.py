@@ -1,7 +1,7 @@
 """What the driver tells the controller beside its queries: memory, cores, notes, slow sinks."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -10,9 +10,11 @@ from slackwater.common.procfs import busy_s, usable_cpus
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.sinks import SinkWatch, active_runs
+from slackwater.engines.spark.progress import known_progress, ran_a_batch
+from slackwater.engines.spark.queries.held import Held
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.status import note
-from slackwater.ipc.messages import InSinks, MemoryUse, Notes
+from slackwater.ipc.messages import History, InSinks, MemoryUse, Notes
 
 log = logging.getLogger("slackwater.fleet")
 
@@ -20,6 +22,7 @@ MEMORY_PERIOD_S = 1.0  # along with an arrival, which costs the controller nothi
 MEMORY_ALONE_S = 2.0  # and by itself when there are none
 NOTES_PERIOD_S = 1.0  # between two looks whether something is to be noted
 NOTES_AGAIN_S = 5.0  # for a controller that was started anew
+REMEMBERED = 8  # batches of a query that a new controller is told of
 SINKS_PERIOD_S = 0.5  # between two looks at batches that have run for long
 
 
@@ -69,6 +72,17 @@ class Reporter:
         except Exception as error:  # must not cost the report that is in hand
             log.info("the heap cannot be read: %s", error)
             return []
+
+    def history(self, held: Iterable[Held]) -> list[History]:
+        """Return what batches have cost so far: the controller may have been started anew."""
+        found = []
+        for one in held:
+            record = self._registry.of_run(one.gate.run)
+            batches = map(known_progress, filter(ran_a_batch, one.view.recent(REMEMBERED)))
+            known = tuple(batch for batch in batches if batch is not None)
+            if record is not None and record.run == one.gate.run and record.present and known:
+                found.append(History(record.name, known))
+        return found
 
     def notes(self) -> list[Notes]:
         """Return what only we know of the queries, if it has changed; now and then all the same."""

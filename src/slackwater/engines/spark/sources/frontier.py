@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.plans.event_time import TracedWatermark
+from slackwater.engines.spark.plans.tree import relation_options
 from slackwater.engines.spark.sources import spark_kafka
 from slackwater.engines.spark.sources.base import Source, SourceOptions
 from slackwater.engines.spark.sources.directives import DirectivesFile
@@ -142,7 +143,9 @@ class InputToldByUser:
 
 def refuse_limited(relation: JavaObject) -> None:
     """Refuse a source whose batches may not read all that has arrived."""
-    own = {key.lower() for key, value in _options(relation).items() if value.lower() != "false"}
+    own = {
+        key.lower() for key, value in relation_options(relation).items() if value.lower() != "false"
+    }
     if limits := sorted(filter(_LIMIT.search, own)):
         raise NoFrontier(f"the source's batches may leave rows behind ({', '.join(limits)})")
 
@@ -162,7 +165,7 @@ def source_frontier(traced: TracedWatermark, execution: JavaObject) -> Frontier:
         raise NoFrontier(f"the source {kind} does not tell how far it has come")
     if column is None:
         raise NoFrontier("the event time is computed")
-    options = _options(traced.source)
+    options = relation_options(traced.source)
     if name == FeedSource.FORMAT:
         return _feed(column, options)
     if name in _LOGS:
@@ -170,18 +173,6 @@ def source_frontier(traced: TracedWatermark, execution: JavaObject) -> Frontier:
     if name == spark_kafka.FORMAT:
         return _kafka(column, traced, execution)
     return _rate({key.lower(): value for key, value in options.items()}, execution)
-
-
-def _options(relation: JavaObject) -> dict[str, str]:
-    """Return the options of a source of either kind."""
-    if relation.getClass().getSimpleName() == "StreamingRelationV2":
-        return dict(relation.extraOptions().asCaseSensitiveMap())
-    found, options = {}, relation.dataSource().options()
-    keys = options.keysIterator()
-    while keys.hasNext():
-        key = keys.next()
-        found[str(key)] = str(options.apply(key))
-    return found
 
 
 def _feed(column: str, texts: Mapping[str, str]) -> FeedFrontier:
@@ -195,7 +186,7 @@ def _feed(column: str, texts: Mapping[str, str]) -> FeedFrontier:
 def _log(
     source: type[Source], column: str, traced: TracedWatermark, execution: JavaObject
 ) -> RemoteFrontier:
-    options = source.OPTIONS.from_texts(_options(traced.source))
+    options = source.OPTIONS.from_texts(relation_options(traced.source))
     _refuse_partial(options)
     schema = StructType.fromJson(json.loads(traced.source.schema().json()))
     reader = source.READER(options, schema)
@@ -232,7 +223,7 @@ def _kafka(column: str, traced: TracedWatermark, execution: JavaObject) -> Remot
     refuse_limited(traced.source)
     if column != spark_kafka.TIMESTAMP:
         raise NoFrontier(f"the watermark is on {column}, not on the time of the records")
-    options = _options(traced.source)
+    options = relation_options(traced.source)
     if {k.lower(): v for k, v in options.items()}.get(_ISOLATION) == "read_committed":
         raise NoFrontier("records of transactions that were given up would count")
     return kafka_source_frontier(execution, traced.place, traced.places, options)
@@ -245,7 +236,7 @@ def payload_frontier(
     if traced.source_name != spark_kafka.FORMAT:
         raise NoFrontier("kafka_frontier is for Spark's own Kafka source")
     refuse_limited(traced.source)
-    options = _options(traced.source)
+    options = relation_options(traced.source)
     return kafka_source_frontier(execution, traced.place, traced.places, options, times.event_time)
 
 

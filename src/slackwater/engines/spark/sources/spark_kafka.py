@@ -15,13 +15,13 @@ from py4j.java_gateway import JavaClass, JavaObject
 from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier, offset_read
 
 FORMAT, TIMESTAMP = "kafka", "timestamp"
-_CLIENTS = "org.apache.kafka.clients"
+CLIENTS = "org.apache.kafka.clients"
 _DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _ANSWER_MS = 5_000  # after this a broker that does not answer has failed
-_CLOSE_MS = 500  # nobody waits for the end of a client
+CLOSE_MS = 500  # nobody waits for the end of a client
 _BACK = 4  # offsets from the end of a partition: the last may be the mark of a transaction
 
-_Partition = tuple[str, int]  # topic, number
+Partition = tuple[str, int]  # topic, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def kafka_frontier(event_time: EventTimeOf) -> PayloadTimes:
     return PayloadTimes(event_time)
 
 
-class _Topics:
+class Topics:
     """What one query reads, asked through Py4J."""
 
     def __init__(
@@ -70,12 +70,8 @@ class _Topics:
     ) -> None:
         self._execution = execution
         self._place = place, places
-        self.settings = {
-            name[len("kafka.") :]: text
-            for name, text in options.items()
-            if name.lower().startswith("kafka.")
-        }
-        self._java: dict[_Partition, JavaObject] = {}
+        self.settings = client_settings(options)
+        self._java: dict[Partition, JavaObject] = {}
 
     def java(self, name: str) -> JavaClass:
         """Return a class of the connector's client."""
@@ -85,7 +81,12 @@ class _Topics:
         """Return Java's own object for a time span."""
         return self.java("java.time.Duration").ofMillis(milliseconds)
 
-    def read(self) -> dict[_Partition, int]:
+    def admin(self) -> JavaObject:
+        """Return a new client that asks brokers, and does not wait for long."""
+        limits = {"default.api.timeout.ms": _ANSWER_MS, "request.timeout.ms": _ANSWER_MS}
+        return self.java(f"{CLIENTS}.admin.Admin").create(self.settings | limits)
+
+    def read(self) -> dict[Partition, int]:
         """Return up to which offset each partition has been read."""
         offset = offset_read(self._execution, *self._place) or {}
         return {
@@ -94,7 +95,7 @@ class _Topics:
             for number, at in partitions.items()
         }
 
-    def partition(self, name: _Partition) -> JavaObject:
+    def partition(self, name: Partition) -> JavaObject:
         """Return Kafka's own object for a partition."""
         if name not in self._java:
             self._java[name] = self.java("org.apache.kafka.common.TopicPartition")(*name)
@@ -104,7 +105,7 @@ class _Topics:
 class _LargestTimestamps:
     """Asks for the largest timestamp of each partition."""
 
-    def __init__(self, topics: _Topics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._admin: JavaObject = None
 
@@ -114,9 +115,8 @@ class _LargestTimestamps:
             return None
         java = self._topics.java
         if self._admin is None:
-            limits = {"default.api.timeout.ms": _ANSWER_MS, "request.timeout.ms": _ANSWER_MS}
-            self._admin = java(f"{_CLIENTS}.admin.Admin").create(self._topics.settings | limits)
-        largest = java(f"{_CLIENTS}.admin.OffsetSpec").maxTimestamp()
+            self._admin = self._topics.admin()
+        largest = java(f"{CLIENTS}.admin.OffsetSpec").maxTimestamp()
         wanted = {self._topics.partition(name): largest for name in read}
         answers = parse_timestamps(self._admin.listOffsets(wanted).all().get().toString())
         new = [ms for name, (offset, ms) in answers.items() if offset >= read[name]]
@@ -124,13 +124,13 @@ class _LargestTimestamps:
 
     def close(self) -> None:
         if self._admin is not None:
-            self._admin.close(self._topics.duration(_CLOSE_MS))
+            self._admin.close(self._topics.duration(CLOSE_MS))
 
 
 class _NewestRecords:
     """Fetches the newest record of each partition, and has its event time read."""
 
-    def __init__(self, topics: _Topics, event_time: EventTimeOf) -> None:
+    def __init__(self, topics: Topics, event_time: EventTimeOf) -> None:
         self._topics = topics
         self._event_time = event_time
         self._consumer: JavaObject = None
@@ -155,10 +155,10 @@ class _NewestRecords:
             "auto.offset.reset": "none",
         }
         others = {k: v for k, v in self._topics.settings.items() if k != "group.id"}
-        return self._topics.java(f"{_CLIENTS}.consumer.KafkaConsumer")(others | ours)
+        return self._topics.java(f"{CLIENTS}.consumer.KafkaConsumer")(others | ours)
 
     def _last(
-        self, read: Mapping[_Partition, int], ends: Mapping[_Partition, int], limit: JavaObject
+        self, read: Mapping[Partition, int], ends: Mapping[Partition, int], limit: JavaObject
     ) -> list[KafkaRecord]:
         """Return the last record of each partition that has some after what was read."""
         missing = {name: end for name, end in ends.items() if end > read[name]}
@@ -185,7 +185,20 @@ class _NewestRecords:
 
     def close(self) -> None:
         if self._consumer is not None:
-            self._consumer.close(self._topics.duration(_CLOSE_MS))
+            self._consumer.close(self._topics.duration(CLOSE_MS))
+
+
+def client_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that a source hands on to its client.
+
+    >>> client_settings({"kafka.bootstrap.servers": "a:9092", "subscribe": "clicks"})
+    {'bootstrap.servers': 'a:9092'}
+    """
+    return {
+        name[len("kafka.") :]: text
+        for name, text in options.items()
+        if name.lower().startswith("kafka.")
+    }
 
 
 def kafka_source_frontier(
@@ -196,13 +209,13 @@ def kafka_source_frontier(
     event_time: EventTimeOf | None = None,
 ) -> RemoteFrontier:
     """Return the frontier of Spark's Kafka source: of its timestamps, or of times in payloads."""
-    topics = _Topics(execution, place, places, options)
+    topics = Topics(execution, place, places, options)
     asked: _LargestTimestamps | _NewestRecords
     asked = _LargestTimestamps(topics) if event_time is None else _NewestRecords(topics, event_time)
     return RemoteFrontier(asked.newest_us, asked.close)
 
 
-def parse_timestamps(text: str) -> dict[_Partition, tuple[int, int]]:
+def parse_timestamps(text: str) -> dict[Partition, tuple[int, int]]:
     """Return offset and timestamp by partition: one call, not several for each.
 
     >>> parse_timestamps("{a-b-0=ListOffsetsResultInfo(offset=7, timestamp=1500, leaderEpoch=…)}")
@@ -215,7 +228,7 @@ def parse_timestamps(text: str) -> dict[_Partition, tuple[int, int]]:
     }
 
 
-def parse_offsets(text: str) -> dict[_Partition, int]:
+def parse_offsets(text: str) -> dict[Partition, int]:
     """Return offsets by partition.
 
     >>> parse_offsets("{a-b-0=7, c-12=0}")
@@ -225,7 +238,7 @@ def parse_offsets(text: str) -> dict[_Partition, int]:
     return {(topic, int(number)): int(offset) for topic, number, offset in found}
 
 
-def _record(name: _Partition, record: JavaObject) -> KafkaRecord:
+def _record(name: Partition, record: JavaObject) -> KafkaRecord:
     return KafkaRecord(
         *name,
         offset=record.offset(),

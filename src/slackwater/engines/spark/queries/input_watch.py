@@ -1,0 +1,207 @@
+"""Asks the sources of queries that found nothing whether something has come.
+
+A trigger that finds nothing costs ten milliseconds; a look at a folder costs a few microseconds,
+and one question to a broker is for all queries that read there. If nobody asks, or no answer comes,
+the controller is told nothing and lets triggers look, as it would without.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from py4j.java_gateway import JavaObject
+
+from slackwater.common.exceptions import first_line
+from slackwater.common.procfs import thread_cpu_s
+from slackwater.core.protocols import Clock
+from slackwater.engines.spark.queries.held import Held
+from slackwater.engines.spark.sources.arrivals import Arrivals, ArrivalsFinder, Mark, Untold
+from slackwater.ipc.messages import Inputs
+
+log = logging.getLogger("slackwater.fleet")
+
+LEAST_S = 0.5  # between two questions
+MOST_S = 10.0
+SHARE = 0.01  # of one core, at most, unless that means to ask less often than this
+IN_JVM = 2.0  # times our own CPU time: what a question takes that goes through the JVM
+SETTLED_S = 0.2  # at its gate: who is let go on at once is not asked about
+ANSWER_S = 1.0  # after this nobody waits for an answer; it counts when it comes
+RENEW_S = 4.0  # what is known is said again, for those who must know that we live
+ASKERS = 4  # servers and file systems that are asked at once
+
+
+@dataclass
+class _Watched:
+    """One run."""
+
+    name: str
+    held: Held
+    execution: JavaObject
+    sources: tuple[Arrivals, ...] | None = None  # None: not looked for yet
+    why_not: str | None = None  # they cannot be asked
+    quiet: bool = False  # its last trigger found nothing
+    mark: Mark = None  # of its sources, when they were last asked
+    read: Mark = None  # the one that stands for "all of it was read"; None: nobody knows
+    answer: bool | None = None
+    asked: Future[Mark] | None = None  # not answered yet
+    asked_seq: int = 0  # at which of its arrivals that was
+
+    @property
+    def quick(self) -> bool:
+        return self.sources is not None and all(source.quick for source in self.sources)
+
+
+class InputWatch:
+    """Asks in threads of its own, the less often the more there is to ask.
+
+    Parameters
+    ----------
+    send
+        Tells the controller.
+    """
+
+    def __init__(self, send: Callable[[Inputs], None], clock: Clock) -> None:
+        self._send = send
+        self._clock = clock
+        self._finder = ArrivalsFinder(clock)
+        self._lock = threading.Lock()  # guards the two below
+        self._watched: dict[str, _Watched] = {}  # by run
+        self._news = False  # a query has come to its gate since the last message
+        self._told: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
+        self._told_s = 0.0
+        self._asked = 0
+        self._asking_s = 0.0
+        self._closed = threading.Event()
+        self._pool = ThreadPoolExecutor(ASKERS, thread_name_prefix="slackwater-input")
+        self._thread = threading.Thread(target=self._run, name="slackwater-inputs", daemon=True)
+        self._thread.start()
+
+    def watch(self, run: str, name: str, held: Held, execution: JavaObject) -> None:
+        """Ask for a run from now on, whenever it has found nothing."""
+        with self._lock:
+            self._watched[run] = _Watched(name, held, execution)
+
+    def forget(self, run: str) -> None:
+        """Ask no more for a run."""
+        with self._lock:
+            self._watched.pop(run, None)
+
+    def arrive(self, run: str, found_nothing: bool) -> None:
+        """Take it that a run has come to its gate, and what its trigger found.
+
+        What was seen at its sources before a trigger that found nothing had all been read.
+        """
+        with self._lock:
+            one = self._watched.get(run)
+            if one is None or not (found_nothing or one.quiet):
+                return
+            one.quiet, one.answer, self._news = found_nothing, None, True
+            one.read = one.mark if found_nothing else None
+            if not found_nothing:
+                one.mark = None
+                for source in one.sources or ():
+                    source.forget()
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._closed.set()
+        self._pool.submit(self._finder.close)
+        self._pool.shutdown(wait=False)
+
+    def _run(self) -> None:
+        pause_s = LEAST_S
+        while not self._closed.wait(pause_s):
+            before_s, began_s = self._asking_s, _cpu_s()
+            try:
+                self._ask_all()
+                self._tell()
+            except Exception:  # then triggers look, as they would without
+                log.exception("sources could not be asked for input; going on")
+            with self._lock:
+                self._asking_s += _cpu_s() - began_s
+            pause_s = min(MOST_S, max(LEAST_S, (self._asking_s - before_s) / SHARE))
+
+    # -- asking ---------------------------------------------------------------------------------
+
+    def _ask_all(self) -> None:
+        """Ask for all that stand at their gates after having found nothing."""
+        now_s = self._clock.monotonic()
+        with self._lock:
+            quiet = [one for one in self._watched.values() if one.quiet and one.why_not is None]
+        due = [one for one in quiet if self._is_due(one, now_s)]
+        for one in due:
+            if one.asked is not None:
+                continue
+            one.asked_seq = one.held.seq
+            if one.quick:
+                one.asked = Future()
+                self._answer(one, one.asked)
+            else:
+                one.asked = self._pool.submit(self._ask, one)
+        wait([one.asked for one in due if one.asked is not None], ANSWER_S)
+        for one in quiet:
+            self._take(one)
+
+    def _is_due(self, one: _Watched, now_s: float) -> bool:
+        return one.held.stands(now_s) and now_s - one.held.arrived_s > SETTLED_S
+
+    def _answer(self, one: _Watched, answer: Future[Mark]) -> None:
+        try:
+            answer.set_result(self._ask(one))
+        except Exception as error:
+            answer.set_exception(error)
+
+    def _ask(self, one: _Watched) -> Mark:
+        if one.sources is None:
+            one.sources = self._finder.find(one.execution)
+        before_s = 0.0 if one.quick else _cpu_s()  # of the thread that turns, all is counted
+        try:
+            return tuple(source.mark() for source in one.sources)
+        finally:
+            with self._lock:
+                self._asked += 1
+                if not one.quick:
+                    self._asking_s += IN_JVM * (_cpu_s() - before_s)
+
+    def _take(self, one: _Watched) -> None:
+        """Take an answer, if it has come; it counts if no trigger can have begun before it."""
+        if one.asked is None or not one.asked.done():
+            one.answer = None
+            return
+        asked, one.asked = one.asked, None
+        try:
+            mark = asked.result()
+        except Exception as error:
+            one.answer = None
+            log.info("%s: it is not known what has come: %s", one.name, first_line(str(error)))
+            if isinstance(error, Untold):
+                one.why_not = str(error)
+            return
+        with self._lock:
+            held = one.held
+            if held.seq == one.asked_seq and held.stands(self._clock.monotonic()):
+                one.mark = mark
+                one.answer = None if one.read is None else mark != one.read
+
+    # -- telling --------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        with self._lock:
+            every = list(self._watched.values())
+            told = _names(every, False), _names(every, True)
+            news, self._news = self._news, False
+        now_s = self._clock.monotonic()
+        again = any(told) and (news or now_s >= self._told_s + RENEW_S)
+        if told != self._told or again:
+            self._told, self._told_s = told, now_s
+            self._send(Inputs(*told, asked=self._asked, asking_s=self._asking_s))
+
+
+def _cpu_s() -> float:
+    return thread_cpu_s(threading.get_native_id())
+
+
+def _names(watched: Iterable[_Watched], answer: bool) -> tuple[str, ...]:
+    return tuple(sorted(one.name for one in watched if one.answer is answer))

@@ -1,0 +1,282 @@
+"""Whether something has come to a query's sources, told without running a trigger.
+
+A source is asked for its *mark*, which is another one once something has come. A mark that was
+taken before a trigger that found nothing stands for "all of it was read": as long as the source has
+that mark, another trigger would find nothing either. A mark may miss something (a file that takes
+the place of another of the same size), so a trigger runs now and then all the same.
+"""
+
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable, Hashable
+from pathlib import PurePath
+from typing import Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from py4j.java_gateway import JavaClass, JavaObject
+from pyspark.sql.types import StructType
+
+from slackwater.core.errors import EngineError, SlackwaterError
+from slackwater.core.protocols import Clock
+from slackwater.engines.spark.plans.tree import java_node, relation_options, source_nodes
+from slackwater.engines.spark.sources.base import Source, SourceReader
+from slackwater.engines.spark.sources.feed import FeedSource
+from slackwater.engines.spark.sources.kafka import KafkaSource
+from slackwater.engines.spark.sources.kafka_ends import KafkaCluster, KafkaEnds, connection
+from slackwater.engines.spark.sources.query_log import LogSource
+from slackwater.engines.spark.sources.redis import RedisSource
+
+FRESH_S = 0.2  # a mark that was taken so long ago will do for another query
+MOST_FOLDERS = 1000  # in a folder: to look at more costs as much as a trigger
+MOST_MATCHES = 50  # of a pattern
+_OURS: dict[str, type[Source]] = {
+    one.FORMAT: one for one in (FeedSource, KafkaSource, LogSource, RedisSource)
+}
+_KAFKA = ("KafkaMicroBatchStream", "KafkaSource")
+# What they read, by the class that Spark has for them: the folder of which a change tells.
+_FOLDERS = {"FileStreamSource": "", "DeltaSource": "_delta_log"}
+_PATTERN = frozenset("*?[{")
+_LOCAL = "file:"
+
+Mark = Hashable
+M = TypeVar("M", bound=Hashable)
+
+
+class Untold(SlackwaterError):
+    """Of this query nobody can tell without a trigger; the message says why."""
+
+
+class Arrivals(Protocol):
+    """Tells whether something has come to one source."""
+
+    quick: bool  # whether it answers at once: it asks no server and no JVM
+
+    def mark(self) -> Mark:
+        """Return a value that differs from earlier ones once something has come."""
+
+    def forget(self) -> None:
+        """Take it that batches have run: what is read may be other streams by now."""
+
+
+class LocalFolder:
+    """A folder of this machine, with all below it; what is added changes a folder's own time.
+
+    Folders are listed only when that has changed: else each costs one call.
+    """
+
+    quick = True
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._below: dict[str, tuple[int, tuple[str, ...]]] = {}  # time and folders, by folder
+
+    def mark(self) -> Mark:
+        """Return the times at which the folders last changed."""
+        found: dict[str, tuple[int, tuple[str, ...]]] = {}
+        left = [self._path]
+        while left:
+            folder = left.pop()
+            found[folder] = self._look(folder)
+            left += found[folder][1]
+            if len(found) > MOST_FOLDERS:
+                raise Untold(f"{self._path} has more than {MOST_FOLDERS} folders")
+        self._below = found
+        return frozenset((folder, changed_ns) for folder, (changed_ns, _) in found.items())
+
+    def _look(self, path: str) -> tuple[int, tuple[str, ...]]:
+        seen = os.stat(path)
+        known = self._below.get(path)
+        if known is not None and known[0] == seen.st_mtime_ns:
+            return known
+        if not stat.S_ISDIR(seen.st_mode):
+            return seen.st_mtime_ns, ()
+        with os.scandir(path) as entries:
+            return seen.st_mtime_ns, tuple(each.path for each in entries if each.is_dir())
+
+    def forget(self) -> None:
+        """Keep what is known of the folders."""
+
+
+class HadoopFolder:
+    """A folder, or several by a pattern, of any file system that Hadoop knows.
+
+    How many files there are and how large they are together is one call, and no list that would
+    have to come through Py4J.
+    """
+
+    quick = False
+
+    def __init__(self, path: str, execution: JavaObject) -> None:
+        client = execution._gateway_client
+        self._path = JavaClass("org.apache.hadoop.fs.Path", client)(path)
+        conf = execution.sparkSessionForStream().sessionState().newHadoopConf()
+        self._files = self._path.getFileSystem(conf)
+
+    def mark(self) -> Mark:
+        """Return the number of files and their size, of each folder that matches."""
+        matches = self._files.globStatus(self._path)
+        paths = [] if matches is None else [each.getPath() for each in matches]
+        if len(paths) > MOST_MATCHES:
+            raise Untold(f"more than {MOST_MATCHES} folders match {self._path}")
+        return frozenset(
+            (str(path), str(self._files.getContentSummary(path).toString())) for path in paths
+        )
+
+    def forget(self) -> None:
+        """Keep nothing."""
+
+
+class OwnSource:
+    """A source of ours, by a reader in the driver: it counts the rows that have arrived."""
+
+    def __init__(self, reader: SourceReader, quick: bool) -> None:
+        self._reader = reader
+        self.quick = quick
+
+    def mark(self) -> Mark:
+        """Return the number of rows that have come."""
+        offset = self._reader.reportLatestOffset()
+        if offset is None:
+            raise EngineError("the server has not answered yet")
+        return int(offset["n"])
+
+    def forget(self) -> None:
+        """Keep nothing."""
+
+
+class Shared(Generic[M]):
+    """What several queries read, asked once for all of them.
+
+    >>> from slackwater.core.clock import VirtualClock
+    >>> clock, marks = VirtualClock(), iter("abc")
+    >>> shared = Shared(lambda: next(marks), clock)
+    >>> shared(), shared()
+    ('a', 'a')
+    >>> clock.sleep(1.0)
+    >>> shared()
+    'b'
+    """
+
+    def __init__(self, ask: Callable[[], M], clock: Clock) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: tuple[float, M] | None = None
+
+    def __call__(self) -> M:
+        with self._lock:
+            began_s = self._clock.monotonic()
+            if self._kept is None or began_s - self._kept[0] > FRESH_S:
+                self._kept = began_s, self._ask()
+            return self._kept[1]
+
+
+class SharedArrivals:
+    """A source that several queries may read."""
+
+    def __init__(self, source: Arrivals, clock: Clock) -> None:
+        self.quick = source.quick
+        self._source = source
+        self._mark = Shared(source.mark, clock)
+
+    def mark(self) -> Mark:
+        return self._mark()
+
+    def forget(self) -> None:
+        self._source.forget()
+
+
+class ArrivalsFinder:
+    """Finds what tells of the sources of queries; what two of them read is asked once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()  # questions are asked in several threads
+        self._folders: WeakValueDictionary[str, SharedArrivals] = WeakValueDictionary()
+        self._clusters: dict[tuple[tuple[str, str], ...], KafkaCluster] = {}
+
+    def find(self, execution: JavaObject) -> tuple[Arrivals, ...]:
+        """Return what tells of each source of a query that has run a trigger.
+
+        Raises
+        ------
+        Untold
+            With the reason, where one of them cannot be asked.
+        """
+        plan, sources = execution.analyzedPlan(), execution.sources()
+        nodes = source_nodes(plan)
+        if sources is None or sources.size() != len(nodes):
+            raise Untold("it is not known which sources the query reads")
+        with self._lock:
+            return tuple(
+                self._one(
+                    execution,
+                    place,
+                    sources.apply(place),
+                    java_node(plan, node),
+                    str(node.fields.get("sourceName") or ""),
+                    len(nodes),
+                )
+                for place, node in enumerate(nodes)
+            )
+
+    def close(self) -> None:
+        """Let go of the clients."""
+        with self._lock:
+            for cluster in self._clusters.values():
+                cluster.close()
+            self._clusters.clear()
+
+    def _one(
+        self,
+        execution: JavaObject,
+        place: int,
+        source: JavaObject,
+        relation: JavaObject,
+        name: str,
+        places: int,
+    ) -> Arrivals:
+        kind = str(source.getClass().getSimpleName())
+        if kind in _FOLDERS:
+            path = str(source.toString()).partition("[")[2].removesuffix("]")
+            return self._folder(str(PurePath(path, _FOLDERS[kind])), execution)
+        if kind not in _KAFKA and name not in _OURS:
+            raise Untold(f"the source {kind} does not tell what has come")
+        options = relation_options(relation)
+        if kind in _KAFKA:
+            if "minoffsetspertrigger" in {key.lower() for key in options}:
+                raise Untold("the source waits for more than has come")
+            settings = tuple(sorted(connection(options).items()))
+            if settings not in self._clusters:
+                cluster = KafkaCluster(execution, dict(settings), self._clock)
+                self._clusters[settings] = cluster
+            return KafkaEnds(self._clusters[settings], execution, place, places)
+        return _own_source(_OURS[name], options, relation)
+
+    def _folder(self, path: str, execution: JavaObject) -> Arrivals:
+        key = path if path.startswith(_LOCAL) else f"{id(execution)} {path}"
+        found = self._folders.get(key)
+        if found is None:
+            local = path.startswith(_LOCAL) and not _PATTERN & set(path)
+            folder = LocalFolder(_local(path)) if local else HadoopFolder(path, execution)
+            found = self._folders[key] = SharedArrivals(folder, self._clock)
+        return found
+
+
+def _own_source(source: type[Source], options: dict[str, str], relation: JavaObject) -> OwnSource:
+    own = source.OPTIONS.from_texts(options)
+    if own.sampled:
+        raise Untold("rows that are held back may be read without others")
+    schema = StructType.fromJson(json.loads(relation.schema().json()))
+    return OwnSource(source.READER(own, schema), quick=source in (FeedSource, LogSource))
+
+
+def _local(path: str) -> str:
+    """Return a path of this machine.
+
+    >>> _local("file:/tmp/in"), _local("file:///tmp/in")
+    ('/tmp/in', '/tmp/in')
+    """
+    return "/" + path.removeprefix(_LOCAL).lstrip("/")

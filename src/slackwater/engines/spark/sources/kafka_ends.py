@@ -1,0 +1,108 @@
+"""Where the partitions end that Spark's own Kafka source reads, asked once for many queries."""
+
+import threading
+from collections.abc import Hashable, Mapping
+
+from py4j.java_gateway import JavaObject
+
+from slackwater.core.protocols import Clock
+from slackwater.engines.spark.sources.spark_kafka import (
+    CLIENTS,
+    CLOSE_MS,
+    Partition,
+    Topics,
+    client_settings,
+    parse_timestamps,
+)
+
+FRESH_S = 0.2  # ends that were asked for so long ago will do for another query
+_ISOLATION = "isolation.level"
+# Others (a group's name, sizes to fetch) differ between queries, and make no other cluster.
+_CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "ssl.", "sasl.", _ISOLATION)
+
+
+class KafkaCluster:
+    """Asks brokers for the ends of partitions, once for all queries that read there.
+
+    Parameters
+    ----------
+    settings
+        Of the connection, and whether transactions that are under way count.
+    """
+
+    def __init__(self, execution: JavaObject, settings: Mapping[str, str], clock: Clock) -> None:
+        self._topics = Topics(execution, 0, 1, {f"kafka.{k}": v for k, v in settings.items()})
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._admin: JavaObject = None
+        # Since the last question; who asks no more is forgotten, as its topic may be gone.
+        self._wanted: set[Partition] = set()
+        self._ends: dict[Partition, int] = {}
+        self._asked_s: float | None = None
+
+    def ends(self, partitions: frozenset[Partition]) -> frozenset[tuple[Partition, int]]:
+        """Return where these partitions end."""
+        with self._lock:
+            now_s = self._clock.monotonic()
+            fresh = self._asked_s is not None and now_s - self._asked_s < FRESH_S
+            self._wanted |= partitions
+            if not fresh or not partitions <= self._ends.keys():
+                wanted, self._wanted = self._wanted, set(partitions)
+                self._ends, self._asked_s = self._ask(wanted), now_s
+            return frozenset((name, self._ends[name]) for name in partitions)
+
+    def close(self) -> None:
+        """Let go of the client."""
+        with self._lock:
+            if self._admin is not None:
+                self._admin.close(self._topics.duration(CLOSE_MS))
+                self._admin = None
+
+    def _ask(self, partitions: set[Partition]) -> dict[Partition, int]:
+        java = self._topics.java
+        if self._admin is None:
+            self._admin = self._topics.admin()
+        latest = java(f"{CLIENTS}.admin.OffsetSpec").latest()
+        wanted = {self._topics.partition(name): latest for name in partitions}
+        levels = java("org.apache.kafka.common.IsolationLevel")
+        committed = self._topics.settings.get(_ISOLATION) == "read_committed"
+        level = levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
+        options = java(f"{CLIENTS}.admin.ListOffsetsOptions")(level)
+        found = self._admin.listOffsets(wanted, options).all().get().toString()
+        return {name: offset for name, (offset, _) in parse_timestamps(found).items()}
+
+
+class KafkaEnds:
+    """Tells whether something has come to the partitions that one query reads.
+
+    Partitions that are added to a topic are not among them before a trigger has found them.
+    """
+
+    quick = False
+
+    def __init__(
+        self, cluster: KafkaCluster, execution: JavaObject, place: int, places: int
+    ) -> None:
+        self._cluster = cluster
+        self._topics = Topics(execution, place, places, {})
+        self._partitions: frozenset[Partition] = frozenset()
+
+    def mark(self) -> Hashable:
+        """Return where the partitions end."""
+        if not self._partitions:
+            self._partitions = frozenset(self._topics.read())
+        return self._cluster.ends(self._partitions)
+
+    def forget(self) -> None:
+        """Find out anew which partitions are read."""
+        self._partitions = frozenset()
+
+
+def connection(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what tells one cluster from another, out of a source's options.
+
+    >>> connection({"kafka.bootstrap.servers": "a:9092", "kafka.group.id": "g"})
+    {'bootstrap.servers': 'a:9092'}
+    """
+    found = client_settings(options)
+    return {name: text for name, text in found.items() if name.startswith(_CONNECTION)}
