@@ -62,6 +62,13 @@ def table(result: BenchResult) -> Table:
     ):
         means = [_figure(_mean([run[key] for run in done[arm]]), digits) for arm in arms]
         grid.add_row(label, "", "", *means)
+    for label, share in (
+        ("controller, % of the machine", "controller_share"),
+        ("Python of both, % of the fleet's CPU", "python_share"),
+    ):
+        shares = [_mean([run[share] for run in done[arm]]) for arm in arms]
+        percent = [_figure(None if part is None else 100 * part) for part in shares]
+        grid.add_row(label, "", "", *percent)
     counts = {
         "failed queries": lambda run: len(run["failures"]),
         "queries with wrong results": lambda run: len(run["mistakes"]),

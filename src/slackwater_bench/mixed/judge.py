@@ -72,6 +72,8 @@ class KindJudge:
                     "measure": "latency" if kind.windowed else "age",
                     "seconds": summary(self._seconds[name]),
                     "source_s": summary(self._least[name])["mean"],
+                    "target_s": kind.target_s,
+                    "kept": _kept(self._seconds[name], kind.target_s),
                     "missing": self._missing[name],
                     "batches": self._batches[name],
                 }
@@ -92,6 +94,17 @@ def least_s(end_us: int, source_us: int) -> float:
     row_us = end_us + DELAY_S * 1e6
     seconds = math.floor((row_us - source_us) / (EVERY_S * 1e6)) + 1
     return round((source_us + seconds * EVERY_S * 1e6 - end_us) / 1e6, 6)
+
+
+def _kept(ages_s: Sequence[float], target_s: float | None) -> float | None:
+    """Return the share of the time in which results were no older than they may be.
+
+    >>> _kept([1.0, 1.5, 2.5, 1.0], 2.0), _kept([1.0], None)
+    (0.75, None)
+    """
+    if target_s is None or not ages_s:
+        return None
+    return round(sum(age_s <= target_s for age_s in ages_s) / len(ages_s), 5)
 
 
 def ages(batches: Sequence[Progress], first_s: float, last_s: float) -> list[float]:
