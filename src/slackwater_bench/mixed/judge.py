@@ -5,16 +5,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from slackwater.engines.spark.progress import batch_end_s, instant_s
 from slackwater.statistics.intervals import summary
 from slackwater_bench.emissions import Progress, emissions
+from slackwater_bench.freshness import ages_of, kept_share
 from slackwater_bench.mixed.files import EVERY_S
 from slackwater_bench.mixed.kinds import COLUMNS, DELAY_S, NEWEST, Kind
 
-AGE_STEP_S = 0.05  # how finely the age of data is looked at
 _NEVER = "1970-01-01T00:00:00Z"
 
 
@@ -73,7 +72,7 @@ class KindJudge:
                     "seconds": summary(self._seconds[name]),
                     "source_s": summary(self._least[name])["mean"],
                     "target_s": kind.target_s,
-                    "kept": _kept(self._seconds[name], kind.target_s),
+                    "kept": kept_share(self._seconds[name], kind.target_s),
                     "missing": self._missing[name],
                     "batches": self._batches[name],
                 }
@@ -96,17 +95,6 @@ def least_s(end_us: int, source_us: int) -> float:
     return round((source_us + seconds * EVERY_S * 1e6 - end_us) / 1e6, 6)
 
 
-def _kept(ages_s: Sequence[float], target_s: float | None) -> float | None:
-    """Return the share of the time in which results were no older than they may be.
-
-    >>> _kept([1.0, 1.5, 2.5, 1.0], 2.0), _kept([1.0], None)
-    (0.75, None)
-    """
-    if target_s is None or not ages_s:
-        return None
-    return round(sum(age_s <= target_s for age_s in ages_s) / len(ages_s), 5)
-
-
 def ages(batches: Sequence[Progress], first_s: float, last_s: float) -> list[float]:
     """Return how old the newest row shown was, at many times of a stretch.
 
@@ -122,10 +110,4 @@ def ages(batches: Sequence[Progress], first_s: float, last_s: float) -> list[flo
         for batch in batches
         if (newest := ((batch.get("observedMetrics") or {}).get(NEWEST) or {}).get(NEWEST))
     ]
-    if not shown:
-        return []
-    at_s = np.array([done for done, _ in shown])
-    newest_s = np.maximum.accumulate([newest for _, newest in shown])
-    times = np.arange(first_s, last_s, AGE_STEP_S)
-    place = np.searchsorted(at_s, times, side="right") - 1
-    return [float(t - newest_s[p]) for t, p in zip(times, place, strict=True) if p >= 0]
+    return ages_of(shown, first_s, last_s)

@@ -6,7 +6,7 @@ of known length then holds a known number of rows with neighbouring values, wher
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.clock import RealClock
+from slackwater_bench.mixed.counts import in_proportion
 from slackwater_bench.mixed.files import FILE_SCHEMA, ROWS_A_SECOND
 from slackwater_bench.workloads.base import WindowGrid
 
@@ -282,7 +283,7 @@ def fleet_of(
     if busy is None:
         counts = {kind: round(kind.count * scale) for kind in KINDS}
     else:
-        counts = dict(zip(KINDS, _parts(busy, [kind.count for kind in KINDS]), strict=True))
+        counts = dict(zip(KINDS, in_proportion(busy, [kind.count for kind in KINDS]), strict=True))
     if sinks is not None:
         counts[SlowSinks] = sinks
     counts |= {Slow: slow, Silent: idle}
@@ -291,20 +292,6 @@ def fleet_of(
         for kind, count in counts.items()
         for number in range(count)
     }
-
-
-def _parts(whole: int, weights: Sequence[int]) -> list[int]:
-    """Divide a number in proportion; what is left over goes to the largest remainders.
-
-    >>> _parts(10, [5, 1, 1])
-    [7, 2, 1]
-    """
-    shares = [whole * weight / sum(weights) for weight in weights]
-    found = [int(share) for share in shares]
-    by_rest = sorted(range(len(shares)), key=lambda place: found[place] - shares[place])
-    for place in by_rest[: whole - sum(found)]:
-        found[place] += 1
-    return found
 
 
 def _word(name: str) -> str:
