@@ -21,6 +21,7 @@ from slackwater.cli.terminal import (
 )
 from slackwater.common.plugins import load_object
 from slackwater.core.errors import SlackwaterError, UsageError
+from slackwater.report.result import BenchResult
 from slackwater_bench.aion.comparison import Compared
 from slackwater_bench.aion.trial import AionTrial
 from slackwater_bench.comparison import refuse_failures
@@ -133,17 +134,27 @@ class MixedArms:
 
 
 def mixed(
-    trial: MixedTrial, asked: MixedArms, json_file: Kept = None, resume: Resumed = False
+    trial: MixedTrial,
+    asked: MixedArms,
+    alone: Annotated[
+        Path | None,
+        typer.Option(help="Earlier --json of the fleet without the silent queries or the sinks."),
+    ] = None,
+    json_file: Kept = None,
+    resume: Resumed = False,
 ) -> None:
     """Run a fleet of all kinds: windows, dashboards, tables, joins, files, a slow sink."""
-    from slackwater_bench.mixed.comparison import compare, table
+    from slackwater_bench.mixed.comparison import bars_table, compare, table
     from slackwater_bench.rivals import arms
 
     if "spark-trigger" in asked.policies:
         raise UsageError("name the interval of the trigger: spark-trigger:2")
     chosen, journal = arms(asked.policies, trial), Journal(json_file, resume)
-    result = with_status(lambda show: compare(chosen, asked.repeat, journal, show))
+    before = None if alone is None else BenchResult.read(alone)
+    result = with_status(lambda show: compare(chosen, asked.repeat, journal, show, before))
     _present(result, table(result))
+    if (bars := bars_table(result)) is not None:
+        console.print(bars)
     runs = result["runs"]
     refuse_failures(runs, lambda run: f"{run['policy']}, repeat {run['repeat'] + 1}", write_line)
     for run in runs:

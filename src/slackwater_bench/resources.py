@@ -42,8 +42,11 @@ def sample(
     cpu_s: Callable[[], float],
     heap: Callable[[], tuple[int, int]],
     clock: Clock = RealClock(),
+    more: Callable[[], dict[str, float]] = dict,
 ) -> list[dict[str, float]]:
     """Return at ``last_s`` with what was seen since ``first_s``, once a second.
+
+    ``more`` is read as often, and goes into the same samples.
 
     >>> from slackwater.core.clock import VirtualClock
     >>> clock = VirtualClock()
@@ -67,6 +70,7 @@ def sample(
                 "heap_max_bytes": most_bytes,
                 "cpu_cores": round(cores, 3),
             }
+            | more()
         )
         before_s, cpu_before_s = at_s, used_s
     return samples

@@ -77,9 +77,13 @@ def test_a_middleware(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("latency", {"queries": (2, 3), "seconds": 8, "cores": 2, "policies": ("fcfs", "klink")}),
-        ("resources", {"queries": (2,), "seconds": 30, "cores": 2, "policies": ("klink",)}),
+        (
+            "latency",
+            {"queries": (2, 3), "seconds": 8, "cores": (2,), "policies": ("fcfs", "klink")},
+        ),
+        ("resources", {"queries": (2,), "seconds": 30, "cores": (2,), "policies": ("klink",)}),
         ("levels", {"seconds": 6}),
+        ("mixed", {"queries": (9,), "seconds": 12, "cores": (2,), "policies": ("klink",)}),
     ],
 )
 def test_an_experiment(name: str, changes: dict[str, Any]) -> None:

@@ -155,6 +155,30 @@ def process_cpu_s() -> float:
     return time.process_time()
 
 
+def resident_bytes(pid: int) -> int:
+    """Return the memory of a process that is in RAM; 0 when it has gone.
+
+    >>> resident_bytes(os.getpid()) > 1e6
+    True
+    """
+    try:
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def open_files(pid: int) -> int:
+    """Return how many file descriptors a process has open; 0 when it has gone.
+
+    >>> open_files(os.getpid()) >= 3
+    True
+    """
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
+
+
 def usable_cpus() -> frozenset[int]:
     """Return the CPUs that this process may run on; a fleet's workers share those of a machine."""
     return frozenset(os.sched_getaffinity(0))

@@ -69,7 +69,7 @@ class Controller:
         if not schedule.admissions:
             return
         admitted = {admission.query for admission in schedule.admissions}
-        states = {q.name: q for q in snapshot.waiting if q.name in admitted}
+        states = {q.spec.name: q for q in snapshot.waiting if q.spec.name in admitted}
         others = (q.name for q in snapshot.waiting if q.name not in admitted)
         left = tuple(islice(others, WAITING_KEPT))
         running = tuple(q.name for q in snapshot.running)

@@ -154,7 +154,7 @@ class Snapshot:
     def running(self) -> tuple[QueryState, ...]:
         return tuple([q for q in self.queries if q.phase == "running"])
 
-    @property
+    @cached_property
     def free_slots(self) -> int:
         return max(0, self.slots - sum(not query.in_sink for query in self.running))
 

@@ -9,14 +9,22 @@ from slackwater.report.result import BenchResult
 from slackwater_bench.comparison import Comparison, Show, Step, turns
 from slackwater_bench.journal import Entry, Journal
 from slackwater_bench.mixed.trial import MixedTrial
+from slackwater_bench.mixed.verdict import mean_of, verdict
 from slackwater_bench.rivals import Arm
 from slackwater_bench.tables import figures_table
 
 
 def compare(
-    arms: Sequence[Arm[MixedTrial]], repeats: int, journal: Journal, show: Show
+    arms: Sequence[Arm[MixedTrial]],
+    repeats: int,
+    journal: Journal,
+    show: Show,
+    alone: BenchResult | None = None,
 ) -> BenchResult:
-    """Run what the journal does not hold; the result is as in docs/bench-json.md."""
+    """Run what the journal does not hold; the result is as in docs/bench-json.md.
+
+    ``alone`` is an earlier one, of the fleet without what it runs beside.
+    """
     steps = [
         Step(
             arm.trial,
@@ -31,6 +39,9 @@ def compare(
     comparison.refuse_others("runs", steps)
     comparison.expect("runs", steps)
     comparison.run("runs", steps)
+    if (judged := verdict(comparison.result, alone)) is not None:
+        comparison.result["verdict"] = judged
+        journal.save(comparison.result)
     return comparison.result
 
 
@@ -44,15 +55,19 @@ def table(result: BenchResult) -> Table:
         "row shown",
         "kind, queries, source alone",
         *arms,
+        "klink ÷ best",
         names=1,
     )
+    judged = (result.get("verdict") or {}).get("kinds", {})
     kinds = {name: kind for run in runs for name, kind in run.get("kinds", {}).items()}
     for name, kind in kinds.items():
         cells = [_seconds(done[arm], name) for arm in arms]
-        least_s = _mean(
+        least_s = mean_of(
             [run["kinds"][name]["source_s"] for found in done.values() for run in found]
         )
-        grid.add_row(f"{name} ({kind['measure']})", str(kind["queries"]), _figure(least_s), *cells)
+        ratio = _figure(judged.get(name, {}).get("ratio"))
+        title = f"{name} ({kind['measure']})"
+        grid.add_row(title, str(kind["queries"]), _figure(least_s), *cells, ratio)
     grid.add_section()
     for label, key, digits in (
         ("CPU s", "cpu_s", 1),
@@ -60,8 +75,15 @@ def table(result: BenchResult) -> Table:
         ("Python of driver and controller, CPU s", "python_cpu_s", 2),
         ("batches", "batches", 0),
     ):
-        means = [_figure(_mean([run[key] for run in done[arm]]), digits) for arm in arms]
+        means = [_figure(mean_of([run[key] for run in done[arm]]), digits) for arm in arms]
         grid.add_row(label, "", "", *means)
+    for label, share in (
+        ("controller, % of the machine", "controller_share"),
+        ("Python of both, % of the fleet's CPU", "python_share"),
+    ):
+        shares = [mean_of([run[share] for run in done[arm]]) for arm in arms]
+        percent = [_figure(None if part is None else 100 * part) for part in shares]
+        grid.add_row(label, "", "", *percent)
     counts = {
         "failed queries": lambda run: len(run["failures"]),
         "queries with wrong results": lambda run: len(run["mistakes"]),
@@ -72,15 +94,23 @@ def table(result: BenchResult) -> Table:
     return grid
 
 
+def bars_table(result: BenchResult) -> Table | None:
+    """Return which bars are met and which are missed; ``None`` where there are none."""
+    bars: list[Entry] = (result.get("verdict") or {}).get("bars", [])
+    if not bars:
+        return None
+    grid = figures_table("what klink is to reach", "bar, found, limit, verdict", names=1)
+    for bar in bars:
+        sign = "≥" if bar["at_least"] else "≤"
+        found = "met" if bar["met"] else "MISSED"
+        grid.add_row(bar["bar"], f"{bar['value']:.3g}", f"{sign} {bar['limit']:g}", found)
+    return grid
+
+
 def _seconds(runs: Sequence[Entry], kind: str) -> str:
     figures = [run["kinds"][kind]["seconds"] for run in runs if kind in run["kinds"]]
-    mean, high = (_mean([each[key] for each in figures]) for key in ("mean", "p99"))
+    mean, high = (mean_of([each[key] for each in figures]) for key in ("mean", "p99"))
     return "" if mean is None else f"{_figure(mean)} / {_figure(high)}"
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _figure(value: float | None, digits: int = 2) -> str:

@@ -5,16 +5,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from slackwater.engines.spark.progress import batch_end_s, instant_s
 from slackwater.statistics.intervals import summary
 from slackwater_bench.emissions import Progress, emissions
+from slackwater_bench.freshness import ages_of, kept_share
 from slackwater_bench.mixed.files import EVERY_S
 from slackwater_bench.mixed.kinds import COLUMNS, DELAY_S, NEWEST, Kind
 
-AGE_STEP_S = 0.05  # how finely the age of data is looked at
 _NEVER = "1970-01-01T00:00:00Z"
 
 
@@ -72,6 +71,8 @@ class KindJudge:
                     "measure": "latency" if kind.windowed else "age",
                     "seconds": summary(self._seconds[name]),
                     "source_s": summary(self._least[name])["mean"],
+                    "target_s": kind.target_s,
+                    "kept": kept_share(self._seconds[name], kind.target_s),
                     "missing": self._missing[name],
                     "batches": self._batches[name],
                 }
@@ -109,10 +110,4 @@ def ages(batches: Sequence[Progress], first_s: float, last_s: float) -> list[flo
         for batch in batches
         if (newest := ((batch.get("observedMetrics") or {}).get(NEWEST) or {}).get(NEWEST))
     ]
-    if not shown:
-        return []
-    at_s = np.array([done for done, _ in shown])
-    newest_s = np.maximum.accumulate([newest for _, newest in shown])
-    times = np.arange(first_s, last_s, AGE_STEP_S)
-    place = np.searchsorted(at_s, times, side="right") - 1
-    return [float(t - newest_s[p]) for t, p in zip(times, place, strict=True) if p >= 0]
+    return ages_of(shown, first_s, last_s)

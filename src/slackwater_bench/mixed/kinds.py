@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.clock import RealClock
+from slackwater_bench.mixed.counts import in_proportion
 from slackwater_bench.mixed.files import FILE_SCHEMA, ROWS_A_SECOND
 from slackwater_bench.workloads.base import WindowGrid
 
@@ -28,6 +29,7 @@ DELAY = f"{DELAY_S:g} seconds"
 NEWEST = "newest"  # what a query tells of the newest row it has read
 SESSION_ROWS = 50
 GAP = "100 milliseconds"
+FRESH_S = 2.0  # how old a result without a window may be
 COLUMNS = ("rows", "low", "high", "first_us")  # of a window's result
 
 
@@ -43,6 +45,7 @@ class Kind(ABC):
     windowed: ClassVar[bool] = True  # judged by latency; else by how old its newest row is
     mode: ClassVar[str] = "append"
     rows_a_second: ClassVar[int] = RATE
+    target_s: ClassVar[float | None] = None  # how old its newest row may be
 
     @abstractmethod
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
@@ -79,7 +82,7 @@ class _Windows(Kind):
 
     def rows(self, spark: SparkSession, folder: Path) -> DataFrame:
         """Return the input."""
-        return rate(spark)
+        return rate(spark, self.rows_a_second)
 
     def ends(self, first_s: float, last_s: float) -> set[int]:
         grid = WindowGrid.of_seconds(self.size_s, self.slide_s, 0.0)
@@ -132,6 +135,7 @@ class Dashboards(_Windows):
     name, count, size_s, slide_s = "dashboards (update)", 3, 60, 60
     windowed = False
     mode = "update"
+    target_s = FRESH_S
 
 
 class Sessions(Kind):
@@ -151,6 +155,7 @@ class Sessions(Kind):
 
 class Tables(Kind):
     name, count, windowed = "stateless to parquet", 4, False
+    target_s = FRESH_S
 
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
         return observed(rate(spark)).select("value", (F.col("value") % 7).alias("part"))
@@ -167,6 +172,7 @@ class Tables(Kind):
 
 class Joins(Kind):
     name, count, windowed = "stream-stream join", 1, False
+    target_s = FRESH_S
 
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
         left = rate(spark, 20).withWatermark("timestamp", DELAY)
@@ -185,6 +191,8 @@ class Joins(Kind):
 class SlowSinks(Kind):
     name, count, windowed = "slow sink", 1, False
     seconds: ClassVar[float] = 4.0
+    # What comes while it sleeps waits until it has slept once more for it.
+    target_s = 2 * seconds + FRESH_S
 
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
         return observed(rate(spark, 10))
@@ -202,6 +210,13 @@ class SlowSinks(Kind):
 
     def mistakes(self, results: pa.Table) -> list[str]:
         return _uneven(results.column("value").to_pylist(), "values")
+
+
+class Slow(_Windows):
+    """A query that gets hardly anything."""
+
+    name, count, size_s, slide_s = "slow source", 0, 60, 60
+    rows_a_second = 1
 
 
 class Silent(Kind):
@@ -243,7 +258,9 @@ def observed(rows: DataFrame) -> DataFrame:
     return rows.observe(NEWEST, F.max(F.unix_micros("timestamp")).alias(NEWEST))
 
 
-def fleet_of(scale: float, sinks: int | None, idle: int) -> dict[str, Kind]:
+def fleet_of(
+    scale: float, sinks: int | None, idle: int, *, busy: int | None = None, slow: int = 0
+) -> dict[str, Kind]:
     """Return the queries of a fleet by name.
 
     Parameters
@@ -252,16 +269,24 @@ def fleet_of(scale: float, sinks: int | None, idle: int) -> dict[str, Kind]:
         Times as many of each kind.
     sinks
         How many slow sinks instead.
-    idle
-        Silent queries beside them.
+    idle, slow
+        Silent queries beside them, and such with hardly any input.
+    busy
+        How many of all kinds together, instead of a scale.
 
     >>> found = fleet_of(1, None, 2)
     >>> len(found), [name for name in found if "sink" in name or "silent" in name]
     (23, ['slow_sink_0', 'silent_0', 'silent_1'])
+    >>> len(fleet_of(1, None, 180, busy=20))
+    200
     """
-    counts = {kind: round(kind.count * scale) for kind in KINDS} | {Silent: idle}
+    if busy is None:
+        counts = {kind: round(kind.count * scale) for kind in KINDS}
+    else:
+        counts = dict(zip(KINDS, in_proportion(busy, [kind.count for kind in KINDS]), strict=True))
     if sinks is not None:
         counts[SlowSinks] = sinks
+    counts |= {Slow: slow, Silent: idle}
     return {
         f"{_word(kind.name)}_{number}": kind()
         for kind, count in counts.items()

@@ -8,21 +8,23 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from slackwater import policies
-from slackwater.common.procfs import CpuMeter
+from slackwater.common.procfs import CpuMeter, usable_cpus
 from slackwater.core.clock import Deadline, RealClock, sleep_until
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.progress import batch_end_s, ran_a_batch
 from slackwater.engines.spark.session.session import session
 from slackwater_bench.emissions import Progress
+from slackwater_bench.footprint import Footprint, growth
 from slackwater_bench.mixed.files import FileWriter
 from slackwater_bench.mixed.judge import KindJudge
-from slackwater_bench.mixed.kinds import Files, Kind, fleet_of
+from slackwater_bench.mixed.kinds import Files, Kind
 from slackwater_bench.mixed.trial import MixedTrial
 from slackwater_bench.resources import driver_heap, sample
 from slackwater_bench.trial import Result
 
 START_LIMIT_S = 600.0
+COLLECT_S = 2.0  # before the measured time: the driver's garbage is collected
 DRAIN_S = 45.0  # how long results of measured windows are waited for
 
 
@@ -54,7 +56,7 @@ class MixedMeasurement:
     def __init__(self, trial: MixedTrial, spark: SparkSession, fleet: Fleet, folder: Path) -> None:
         self.trial, self.spark, self.fleet, self.folder = trial, spark, fleet, folder
         self.clock = RealClock()
-        self.kinds = fleet_of(trial.scale, trial.sinks, trial.idle)
+        self.kinds = trial.fleet()
         self.batches: dict[str, list[Progress]] = defaultdict(list)
         fleet.on_progress(lambda name, progress: self.batches[name].append(progress))
 
@@ -89,21 +91,32 @@ class MixedMeasurement:
         if self.trial.trigger_s is not None:
             milliseconds = round(self.trial.trigger_s * 1000)
             writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
-        self.fleet.start(writer, name=name)
+        target_s = kind.target_s if self.trial.promise else None
+        self.fleet.start(writer, name=name, target=target_s)
 
     def _measure(self, first_s: float, last_s: float) -> Result:
         meter, heap = CpuMeter(), driver_heap(self.spark)
+        footprint = Footprint(self.spark, lambda: self.fleet.controller_pid)
+        sleep_until(first_s - COLLECT_S, self.clock)
+        before_bytes = footprint.collected_bytes()
         sleep_until(first_s, self.clock)
         cpu, controller = meter.read(), self.fleet.controller_cpu_s()
         python = time.process_time()
-        samples = sample(first_s, last_s, meter.read, heap)
+        samples = sample(first_s, last_s, meter.read, heap, self.clock, footprint.read)
         cpu, controller = meter.read() - cpu, self.fleet.controller_cpu_s() - controller
         python = time.process_time() - python + controller
+        machine_s = self.trial.seconds * len(usable_cpus())
         return {
+            "queries": len(self.kinds),
+            "alive": len(self.kinds.keys() - self.fleet.ended),
             "seconds": self.trial.seconds,
             "cpu_s": round(cpu, 3),
             "controller_cpu_s": round(controller, 4),
             "python_cpu_s": round(python, 4),
+            "controller_share": round(controller / machine_s, 5),
+            "python_share": round(python / cpu, 5) if cpu else None,
+            "heap_collected_bytes": [before_bytes, footprint.collected_bytes()],
+            "growth_percent": growth(samples),
             "samples": samples,
         }
 

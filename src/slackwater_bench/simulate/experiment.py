@@ -29,6 +29,7 @@ class Experiment(ABC):
     uses: ClassVar[str] = (
         "workloads policies queries delays arrivals seconds repeat cores cold seed"
     )
+    several_cores: ClassVar[bool] = False  # compares machines of different sizes
     usual: ClassVar[Settings] = Settings()
 
     def settings(self, **changes: Any) -> Settings:
@@ -36,7 +37,10 @@ class Experiment(ABC):
         for name in changes:
             if name not in self.uses.split():
                 raise UsageError(f"{self.name} does not take --{name}")
-        return replace(self.usual, **changes)
+        found = replace(self.usual, **changes)
+        if len(found.cores) > 1 and not self.several_cores:
+            raise UsageError(f"{self.name} takes one number of --cores")
+        return found
 
     def run(self, settings: Settings, show: Show) -> dict[str, Any]:
         """Return the result as it goes to JSON: what was asked, ``rows`` and ``panels``."""
@@ -45,8 +49,13 @@ class Experiment(ABC):
             "title": self.title,
             "about": self.about,
             "columns": self.columns.split(),
-            "settings": {name: getattr(settings, name) for name in self.uses.split()},
+            "settings": {name: self._asked(settings, name) for name in self.uses.split()},
         } | self._run(settings, show)
+
+    def _asked(self, settings: Settings, name: str) -> Any:
+        """Return a setting as the result says it."""
+        value = getattr(settings, name)
+        return value[0] if name == "cores" and not self.several_cores else value
 
     @abstractmethod
     def _run(self, settings: Settings, show: Show) -> Findings:
@@ -61,7 +70,7 @@ def base_trial(settings: Settings) -> SimulatedTrial:
         arrivals=settings.arrivals,
         seconds=settings.seconds,
         warmup_s=min(120.0, settings.seconds / 2),
-        cores=settings.cores,
+        cores=settings.cores[0],
         cold=settings.cold,
         seed=settings.seed,
     )

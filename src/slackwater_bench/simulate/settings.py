@@ -46,7 +46,7 @@ class Settings:
     )
     seconds: float = option(300.0, "Virtual time of a run; published: 1200.", least=5)
     repeat: int = option(1, "Runs of each, with other seeds; default: 1.", least=1)
-    cores: int = option(24, "Of each node; default: 24.", least=1)
+    cores: tuple[int, ...] = option((24,), "Of each node; of `mixed` several: 16,64.")
     cold: bool = option(True, "Start with code that is not compiled yet.", flags="--cold/--warm")
     seed: int = option(1, "The same seed gives the same result.")
 

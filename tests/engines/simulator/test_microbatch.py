@@ -1,11 +1,15 @@
 """The simulated engine: what goes in comes out, once, later, and the same again."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
 from slackwater import policies
 from slackwater.core import Controller, VirtualClock
 from slackwater.engines.simulator.microbatch import MicroBatchEngine
 from slackwater.engines.simulator.query import BatchCosts, Execution, Result
+from slackwater.traffic import Traffic
 from slackwater_bench.klink.ideal import first_arrival_us
 from tests.simulated import START_S, query, simulate
 
@@ -157,3 +161,51 @@ def test_a_batch_that_needs_a_later_watermark_does_not_begin() -> None:
     assert execution.rows == 0
     assert execution.begin(end_s + each.delay_s + 1, None, watermark_s=end_s) is not None
     assert [result.end_s for result in execution.end(end_s + each.delay_s + 2)] == [end_s]
+
+
+def test_a_query_without_windows_shows_every_row_and_no_result() -> None:
+    each = query(1, windowed=False, one_batch=True)
+    assert not each.spec.deadlines.has_deadline
+    assert not each.spec.one_batch
+    engine, _ = simulate("klink", [each], 30)
+    execution = engine.executions()[each.name]
+    assert engine.results == []
+    shown_s = [done_s for done_s, _ in execution.shown]
+    assert max(b - a for a, b in pairwise(shown_s)) < 2.0
+    assert all(rows for rows, _ in execution.durations)  # no watermark, no batch without rows
+
+
+def test_a_target_is_kept_with_fewer_batches() -> None:
+    eager, lazy = query(1, windowed=False), query(2, windowed=False, target_s=4.0)
+    engine, _ = simulate("klink", [eager, lazy], 60)
+    batches = {name: len(found.shown) for name, found in engine.executions().items()}
+    assert 0 < 3 * batches["q2"] < batches["q1"]
+
+
+@pytest.mark.parametrize(("cores", "waits"), [(4, False), (0.05, True)])
+def test_a_batch_that_waits_for_its_sink_gives_its_slot_back(cores: float, waits: bool) -> None:
+    """Unless the machine is full: then it may be planning."""
+    sleeping = [query(i, windowed=False, costs=BatchCosts(waiting_s=60.0)) for i in (1, 2)]
+    clock, policy = VirtualClock(START_S), policies.load("fcfs")
+    fleet = [*sleeping, query(3, windowed=False), query(4, windowed=False)]
+    engine = MicroBatchEngine(clock, fleet, cores=cores, slots=3)
+    controller = Controller(engine, policy, engine, clock, remember=1)
+    seen = []
+
+    def looked() -> bool:
+        seen.append(sum(state.in_sink for state in engine.collect(clock.now()).queries))
+        return clock.now() >= START_S + 8.0
+
+    controller.run(looked)
+    assert max(seen) == (0 if waits else 2)
+    controller.run(lambda: clock.now() >= START_S + 90.0)
+    assert engine.executions()["q1"].durations[0][1] > 60.0
+
+
+def test_a_silent_source_brings_nothing() -> None:
+    traffic = Traffic(start_s=START_S, stop_s=START_S)
+    each = replace(query(1), traffic=traffic)
+    for policy in POLICIES:
+        engine, _ = simulate(policy, [each], 20)
+        assert engine.results == []
+        assert engine.durations() == []

@@ -7,7 +7,17 @@ import pyarrow as pa
 import pytest
 
 from slackwater_bench.mixed.files import ROWS_A_SECOND, _table
-from slackwater_bench.mixed.kinds import RATE, Dashboards, Kind, Sessions, Tables, TenSeconds
+from slackwater_bench.mixed.kinds import (
+    RATE,
+    Dashboards,
+    Kind,
+    Sessions,
+    Silent,
+    Slow,
+    Tables,
+    TenSeconds,
+    fleet_of,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -74,3 +84,20 @@ def test_files_hold_neighbouring_values() -> None:
     assert first.num_rows == second.num_rows == ROWS_A_SECOND
     values = pa.concat_tables([first, second]).column("value").to_pylist()
     assert values == list(range(2 * ROWS_A_SECOND))
+
+
+def test_a_fleet_of_so_many_has_all_kinds() -> None:
+    usual = {type(kind) for kind in fleet_of(1, None, 0).values()}
+    found = list(fleet_of(1, None, 150, busy=20, slow=30).values())
+    assert len(found) == 200
+    assert {type(kind) for kind in found} == usual | {Silent, Slow}
+    assert sum(isinstance(kind, Silent) for kind in found) == 150
+    assert sum(isinstance(kind, Slow) for kind in found) == 30
+
+
+@pytest.mark.parametrize("sinks", [0, 3, 6])
+def test_the_others_are_the_same_beside_any_number_of_sinks(sinks: int) -> None:
+    with_sinks, usual = fleet_of(1, sinks, 0), fleet_of(1, None, 0)
+    names = {name for name in with_sinks if "sink" in name}
+    assert len(names) == sinks
+    assert with_sinks.keys() - names == usual.keys() - {"slow_sink_0"}

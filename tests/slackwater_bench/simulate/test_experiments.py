@@ -16,13 +16,13 @@ from slackwater_bench.simulate.fleets import SHAPES, fleet, synthetic
 from slackwater_bench.simulate.trial import SimulatedTrial, run
 
 SMALL: dict[str, dict[str, Any]] = {
-    "latency": {"queries": (2, 3), "seconds": 8, "cores": 2},
-    "resources": {"queries": (2,), "seconds": 30, "cores": 2},
+    "latency": {"queries": (2, 3), "seconds": 8, "cores": (2,)},
+    "resources": {"queries": (2,), "seconds": 30, "cores": (2,)},
     "nodes": {
         "queries": (4,),
         "nodes": (1, 2),
         "seconds": 25,
-        "cores": 2,
+        "cores": (2,),
         "policies": ("fcfs", "klink"),
     },
     "estimators": {"delays": ("uniform:0:300ms",)},
@@ -30,11 +30,12 @@ SMALL: dict[str, dict[str, Any]] = {
         "workloads": ("ysb", "nyc-taxi"),
         "queries": (2,),
         "seconds": 40,
-        "cores": 2,
+        "cores": (2,),
         "policies": ("fcfs", "klink"),
     },
-    "sensitivity": {"queries": (2,), "seconds": 30, "cores": 2},
+    "sensitivity": {"queries": (2,), "seconds": 30, "cores": (2,)},
     "levels": {"seconds": 3},
+    "mixed": {"queries": (25,), "seconds": 25, "cores": (1, 2), "policies": ("spark", "klink")},
     "scale": {"queries": (100,), "seconds": 5, "policies": ("fcfs",)},
 }
 
@@ -77,7 +78,9 @@ def test_every_workload_has_a_panel_of_its_throughput() -> None:
 
 def test_an_experiment_refuses_what_it_does_not_use() -> None:
     with pytest.raises(UsageError, match="estimators does not take --cores"):
-        experiments.load("estimators").settings(cores=2)
+        experiments.load("estimators").settings(cores=(2,))
+    with pytest.raises(UsageError, match="latency takes one number of --cores"):
+        experiments.load("latency").settings(cores=(2, 4))
     with pytest.raises(UsageError, match="names no arrivals"):
         experiments.load("latency").settings(arrivals="in waves")
 

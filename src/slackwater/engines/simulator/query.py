@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slackwater.core.model import QuerySpec
+from slackwater.core.windows import Deadlines, InputStream
 from slackwater.engines.simulator.stream import SimulatedStream
 from slackwater.engines.simulator.windowed import WindowedQuery
 from slackwater.metrics import Batch, BatchObserver, Coming
@@ -36,10 +38,20 @@ class SimulatedQuery(WindowedQuery):
     traffic: Traffic
     costs: BatchCosts = BatchCosts()
     trigger_s: float | None = None  # a fixed interval; None: as fast as it goes
+    windowed: bool = True  # False: no windows and no watermark, rows are only to be shown
+    target_s: float | None = None  # wanted: latency of its windows, else the age of its results
 
     @property
     def delay_s(self) -> float:
         return self.traffic.watermark_ms(self.watermark_s) / 1e3
+
+    @property
+    def spec(self) -> QuerySpec:
+        spec = replace(super().spec, target_s=self.target_s)
+        if self.windowed:
+            return spec
+        deadlines = Deadlines((), (InputStream("simulated"),), self.output_mode)
+        return replace(spec, deadlines=deadlines, one_batch=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +80,11 @@ class Execution:
         self._coming_s: float | None = None  # and the next will
         self._batch: Batch | None = None  # the one that runs
         self.durations: list[tuple[int, float]] = []  # rows and seconds of those that ran
+        self.began_s: list[float] = []  # when they began
+        self.shown: list[tuple[float, float]] = []  # when, and the newest event of those with rows
         self._rng = np.random.default_rng(query.traffic.seed)
         self._window = query.window
-        self._next_end_s = self._window.next_end(query.traffic.start_s)
+        self.next_end_s = self._window.next_end(query.traffic.start_s)  # of the next result
 
     def begin(
         self, now_s: float, row_limit: int | None, watermark_s: float | None = None
@@ -79,7 +93,7 @@ class Execution:
 
         Nor does one begin that needs a later watermark than what has arrived can give it.
         """
-        if self.query.one_batch and row_limit is None:
+        if self.query.windowed and self.query.one_batch and row_limit is None:
             self._raise_watermark(now_s)
             if watermark_s is not None and (self._coming_s or 0.0) < watermark_s:
                 return None
@@ -118,19 +132,22 @@ class Execution:
         batch = self._batch
         assert batch is not None, f"{self.query.name} ran no batch"
         if batch.max_event_s is not None:
-            mark_s = batch.max_event_s - self.query.delay_s
-            self._coming_s = max(mark_s, self._coming_s or mark_s)
+            self.shown.append((now_s, batch.max_event_s))
+            if self.query.windowed:
+                mark_s = batch.max_event_s - self.query.delay_s
+                self._coming_s = max(mark_s, self._coming_s or mark_s)
         # In append mode a window comes out with the batch after the one that read past it; in the
         # other modes its values are final already with that one.
         appends = self.query.output_mode == "append"
         closed_s = batch.watermark_s if appends else self._coming_s
         results = []
-        while closed_s is not None and self._next_end_s <= closed_s:
-            results.append(Result(self.query.name, self._next_end_s, now_s))
-            self._next_end_s = self._window.next_end(self._next_end_s)
+        while closed_s is not None and self.next_end_s <= closed_s:
+            results.append(Result(self.query.name, self.next_end_s, now_s))
+            self.next_end_s = self._window.next_end(self.next_end_s)
         took_s = now_s - batch.start_s
         ended = replace(batch, duration_s=took_s, rows_written=len(results))
         self.durations.append((batch.rows, took_s))
+        self.began_s.append(batch.start_s)
         self.observer.update(ended, Coming(self._coming_s))
         self._batch = None
         return results

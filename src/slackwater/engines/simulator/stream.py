@@ -15,10 +15,12 @@ class SimulatedStream:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._start_s = timeline.start_us / 1e6
+        stop_us = timeline.stop_us
+        self._silent = stop_us is not None and stop_us <= timeline.start_us
 
     def arrived(self, until_s: float) -> int:
         """Return how many rows have arrived up to then."""
-        return self._timeline.count(round(until_s * 1e6))
+        return 0 if self._silent else self._timeline.count(round(until_s * 1e6))
 
     def frontier_s(self, until_s: float) -> float | None:
         """Return the largest event time among the rows up to then; ``None`` without any."""

@@ -43,7 +43,7 @@ class Levels(Experiment):
     )
     columns = "blocking level load mean_s p99_s events_per_s busy_cores windows"
     uses = "policies seconds repeat seed"
-    usual = Settings(policies=("queue-size",), queries=(QUERIES,), seconds=120.0, cores=CORES)
+    usual = Settings(policies=("queue-size",), queries=(QUERIES,), seconds=120.0, cores=(CORES,))
 
     def _run(self, settings: Settings, show: Show) -> Findings:
         policy = settings.policies[0]
