@@ -232,6 +232,9 @@ class Note(Struct, frozen=True):
     error: str | None = None
     accuracy: Accuracy | None = None
     why_two_batches: str | None = None  # a window, where one would do
+    every_s: float | None = None  # of a table that is refreshed by runs: how old it may become
+    refreshed_s: float | None = None  # when its last run that succeeded began
+    failures: int = 0  # of its runs, in a row
 
 
 class Notes(Message, frozen=True, omit_defaults=True):

@@ -90,6 +90,9 @@ class QueryStatus(Struct, frozen=True):
     why_two_batches: str | None
     accuracy: Accuracy | None
     shed_rate: float | None
+    age_s: float | None
+    every_s: float | None
+    failures: int
     latencies_s: tuple[float, ...] = ()
 
 
@@ -177,6 +180,9 @@ def _query(fleet: str, name: str, seen: QueryView | None, answer: Watched) -> Qu
         why_two_batches=note.why_two_batches,
         accuracy=note.accuracy,
         shed_rate=_difference(1.0, delivered),
+        age_s=_difference(now_s, note.refreshed_s),
+        every_s=note.every_s,
+        failures=note.failures,
     )
 
 
