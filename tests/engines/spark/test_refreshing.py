@@ -14,7 +14,7 @@ from slackwater.core import UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.queries.status import QueryStatus
 from slackwater.operations.dashboard.command import look
-from tests.engines.spark.test_fleet import rate
+from tests.engines.spark.test_fleet import batches, rate
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.spark
@@ -196,6 +196,32 @@ def test_a_fleet_that_stops_in_the_middle_of_a_run(
     fleet.stop()
     assert not [query for query in spark.streams.active if query.name == "t"]
     assert written(spark, tmp_path / "out" / "t") == truth(rows)  # it was waited for
+
+
+def test_a_run_takes_a_slot(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], tmp_path: Path
+) -> None:
+    land(tmp_path / "in" / "t", 0)
+    begun, go_on = tmp_path / "begun", tmp_path / "go on"
+
+    def slow(frame: DataFrame, batch: int) -> None:
+        begun.touch()
+        eventually(go_on.exists, 60)
+
+    fleet = make_fleet("fcfs", slots=1, max_wait=600)
+    beside = fleet.start(rate(spark).writeStream.format("noop"), name="beside")
+    eventually(lambda: batches(beside) >= 1)
+    writer = read(spark, tmp_path / "in" / "t").writeStream.foreachBatch(slow)
+    fleet.refresh(writer, name="t", checkpoint=tmp_path / "c" / "t", every="1 hour")
+    eventually(begun.exists, 60)
+    eventually(lambda: of(fleet, "beside").state == "held")
+    reached = batches(beside)
+    time.sleep(1.5)
+    assert (batches(beside), of(fleet, "beside").state) == (reached, "held")
+    assert of(fleet, "t").state == "running"
+    go_on.touch()
+    eventually(lambda: batches(beside) > reached + 1)
+    assert of(fleet, "t").state == "fresh"
 
 
 def test_a_table_is_paused_and_resumed(

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from msgspec import UNSET
+
 from slackwater.common.listing import names
 from slackwater.core.clock import RealClock
 from slackwater.core.model import QueryMetrics
 from slackwater.engines.spark.queries.record import Accuracies, Freshness, QueryRecord, State
-from slackwater.ipc.messages import Accuracy, Note
+from slackwater.ipc.messages import Accuracy, Note, TableNote, copy_fields
 from slackwater.ipc.questions import QueryEntry
 
 SHOWN = ("minimum", "desired", "current", "delivered")  # accuracies in the table
@@ -222,9 +224,7 @@ def note(record: QueryRecord) -> Note:
         accuracy=None if accuracy is None else Accuracy(*accuracy),
         run_id=record.run if record.present else None,
         why_two_batches=record.why_two_batches,
-        every_s=table.every_s if table else None,
-        refreshed_s=table.refreshed_s if table else None,
-        failures=table.failures if table else 0,
+        table=UNSET if table is None else copy_fields(table, TableNote),
     )
 
 
