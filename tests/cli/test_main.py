@@ -69,6 +69,22 @@ MISTAKES = {
     "wrong type": (query("rate") + "priority = 'high'\n", "'queries.q.priority'"),
     "negative priority": (query("rate") + "priority = -1\n", "'queries.q.priority'"),
     "no place": (query("rate") + "format = 'parquet'\n", 'format = "parquet" needs path'),
+    "every without runs": (
+        query("rate") + "trigger = '2 seconds'\nevery = '10 minutes'\n",
+        'every needs trigger = "availableNow" or "once"',
+    ),
+    "every is no duration": (
+        query("rate") + "trigger = 'availableNow'\nevery = 'often'\n",
+        "'queries.q.every': every 'often' is no duration",
+    ),
+    "every is nothing": (
+        query("rate") + "trigger = 'once'\nevery = '0 seconds'\n",
+        "'queries.q.every': every must be positive",
+    ),
+    "a target of runs": (
+        query("rate") + "trigger = 'availableNow'\ntarget = 2\n",
+        "target is not for trigger",
+    ),
     "not TOML": ("policy = \n", "not valid TOML"),
     "no queries": ("policy = 'fcfs'\n", "add a section [queries.NAME]"),
     "function missing": ("[queries.q]\n", "'queries.q.query' is missing"),

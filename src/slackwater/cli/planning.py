@@ -66,7 +66,7 @@ def plan(
     if driver_cores is not None and not known.costs.driver:
         raise UsageError("--driver-cores needs a --calibration that knows the driver's share")
     for name, section in fleet.queries.items():
-        model.trigger_s(name, section.trigger)  # a wrong one is told before Spark is started
+        model.trigger_s(name, section.interval)  # a wrong one is told before Spark is started
     if calibration is None:
         write_line("no --calibration: costs are those of YSB queries on a two-core machine")
     planner = _planner(fleet, path.parent, rate, known, driver_cores)

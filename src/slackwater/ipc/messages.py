@@ -235,6 +235,14 @@ class Accuracy(Struct, frozen=True):
     delivered: float | None = None
 
 
+class TableNote(Struct, frozen=True):
+    """How stale a table is; its age follows from the time at which somebody looks."""
+
+    every_s: float | None = None  # how old it may become; None: it is refreshed once
+    refreshed_s: float | None = None  # when its last run that succeeded began
+    failures: int = 0  # in a row
+
+
 class Note(Struct, frozen=True):
     """What only the fleet knows of a query."""
 
@@ -245,6 +253,7 @@ class Note(Struct, frozen=True):
     error: str | None = None
     accuracy: Accuracy | None = None
     why_two_batches: str | None = None  # a window, where one would do
+    table: TableNote | UnsetType = UNSET  # of one that is refreshed by runs
 
 
 class Notes(Message, frozen=True, omit_defaults=True):

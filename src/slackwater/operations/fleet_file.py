@@ -4,12 +4,14 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from slackwater.common.durations import duration_s
 from slackwater.common.toml_files import load_toml
 from slackwater.core.errors import UsageError
 
 FILE_NAME = "fleet.toml"
+RUN_TRIGGERS = ("availableNow", "once")
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
 
 
@@ -57,7 +59,9 @@ class QuerySection(_Section):
     format: str = "noop"
     path: str | None = None
     output_mode: Literal["append", "update", "complete"] = "append"
-    trigger: str | None = None  # processing time, for example "2 seconds"
+    trigger: str | None = None  # processing time, for example "2 seconds"; or availableNow, once
+    # With one of those, for writers too: how old results may be; None: one run, and no other.
+    every: str | None = None
     options: dict[str, str] = {}
     checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
     approximate: ApproximateSection | None = None  # then the function returns the input
@@ -65,6 +69,41 @@ class QuerySection(_Section):
     workers: list[str] = []  # where it should run
     task: str | None = None  # of an application; several queries of one task are its instances
     reads: list[str] = []  # tasks whose logs it reads
+
+    @property
+    def refreshed(self) -> bool:
+        """Whether it is a table that is refreshed by runs that end."""
+        return self.trigger in RUN_TRIGGERS
+
+    @property
+    def interval(self) -> str | None:
+        """How often it is to run, as far as is said."""
+        return self.every if self.refreshed else self.trigger
+
+    @model_validator(mode="after")
+    def _is_refreshed_or_not(self) -> Self:
+        if not self.refreshed:
+            if self.every is not None:
+                raise ValueError('every needs trigger = "availableNow" or "once"')
+            return self
+        held = ("min_accuracy", "target", "one_batch", "idle_after", "approximate")
+        useless = [key for key in held if getattr(self, key) is not None]
+        if useless or self.in_pieces:
+            named = useless[0] if useless else "in_pieces"
+            raise ValueError(f'{named} is not for trigger = "{self.trigger}": nothing is held')
+        return self
+
+    @field_validator("every")
+    @classmethod
+    def _is_a_duration(cls, text: str | None) -> str | None:
+        if text is not None:
+            try:
+                seconds = duration_s("every", text)
+            except UsageError as error:
+                raise ValueError(str(error)) from None
+            if seconds <= 0:
+                raise ValueError("every must be positive")
+        return text
 
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
@@ -100,6 +139,7 @@ class FleetFile(_Section):
     policy: str = "klink"
     parameters: dict[str, Any] = {}  # of the policy
     slots: int | None = Field(None, ge=1)
+    runs_at_once: int | None = Field(None, ge=1)  # of tables; default: half of the slots
     max_wait: float | None = Field(None, gt=0)
     gate: Literal["auto", "clock", "source", "none"] = "auto"
     controller: Literal["process", "thread"] = "process"

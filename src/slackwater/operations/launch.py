@@ -153,6 +153,7 @@ class Launch:
             parameters=file.parameters,
             quality=self._quality or quality_settings(file.quality),
             one_batch=file.one_batch,
+            runs_at_once=file.runs_at_once,
         )
 
     def build(self, spark: SparkSession, name: str) -> DataFrame | DataStreamWriter | Exception:
@@ -190,17 +191,27 @@ class Launch:
             if section.approximate is not None:
                 built = self._approximate(fleet, name, built)
             if isinstance(built, DataFrame):
-                gated = fleet.gate_kind == "source"
+                gated = fleet.gate_kind == "source" and not section.refreshed
                 claim(checkpoint, name, built, gated=gated)
                 if gated:
                     built = fleet.gate(built, name, **keys)  # type: ignore[arg-type]
                 built = self._writer(built, section)
-            elif fleet.gate_kind == "source":
+            elif fleet.gate_kind == "source" and not section.refreshed:
                 raise UsageError(
                     f"{name}: the source gate needs a DataFrame; return it instead of a writer"
                 )
             else:
                 claim(checkpoint, name)
+            if section.refreshed:
+                fleet.refresh(
+                    built,
+                    name=name,
+                    checkpoint=checkpoint,
+                    every=section.every,
+                    trigger=section.trigger,  # type: ignore[arg-type]
+                    **keys,  # type: ignore[arg-type]
+                )
+                return
             writer = built.option("checkpointLocation", str(checkpoint))
             fleet.start(
                 writer,
@@ -234,7 +245,7 @@ class Launch:
         writer = writer.options(**section.options)
         if section.path is not None:
             writer = writer.option("path", str(self._path(section.path)))
-        if section.trigger is not None:
+        if section.trigger is not None and not section.refreshed:
             writer = writer.trigger(processingTime=section.trigger)
         return writer
 

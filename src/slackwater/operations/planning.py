@@ -1,6 +1,5 @@
 """How late a fleet's results will be on so many cores, and what a target takes."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -8,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from rich.table import Table
 
-from slackwater.core.errors import UsageError
+from slackwater.common.durations import duration_s
 from slackwater.core.windows import Deadlines
 from slackwater.engines.simulator.prediction import (
     MEASURED,
@@ -28,16 +27,6 @@ MOST_QUERIES, MOST_CORES, MOST_DRIVERS = 2000, 512, 64  # that are looked for
 NO_WINDOW_S = 1.0  # how often a query without windows is taken to run
 
 Fits = Callable[[int], bool]
-
-_UNITS_S = {
-    "microsecond": 1e-6,
-    "millisecond": 1e-3,
-    "second": 1.0,
-    "minute": 60.0,
-    "hour": 3600.0,
-    "day": 86400.0,
-}
-_PART = re.compile(rf"([0-9]+(?:\.[0-9]+)?)\s*({'|'.join(_UNITS_S)})s?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +77,7 @@ def trigger_s(name: str, text: str | None) -> float | None:
     """
     if text is None:
         return None
-    rest = text.lower().removeprefix("interval ")
-    parts = _PART.findall(rest)
-    if not parts or _PART.sub("", rest).strip():
-        raise UsageError(f"{name}: trigger '{text}' is no duration; write '2 seconds', say")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    return duration_s(f"{name}: trigger", text)
 
 
 class Outline(Protocol):
@@ -124,7 +109,7 @@ def planned(fleet: FleetFile, name: str, outline: Outline, usual_rate: float) ->
         name,
         outline.deadlines,
         section.rate or usual_rate,
-        None if outline.own_writer else trigger_s(name, section.trigger),
+        trigger_s(name, section.interval) if section.refreshed or not outline.own_writer else None,
         section.priority,
         max_wait_s(section.max_wait or fleet.max_wait, outline.deadlines),
         outline.one_batch,
@@ -148,6 +133,11 @@ def not_planned(fleet: FleetFile, own_writers: Iterable[str]) -> list[str]:
         f"{name}: planned as if it were exact; the model knows no approximate queries"
         for name, query in fleet.queries.items()
         if query.approximate is not None
+    ]
+    lines += [
+        f"{name}: planned as a query that runs so often; the model knows no runs that end"
+        for name, query in fleet.queries.items()
+        if query.refreshed
     ]
     return lines
 

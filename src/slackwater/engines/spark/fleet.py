@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from math import ceil
 from typing import Any, Literal, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,7 @@ from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.forwarding import FleetParts
 from slackwater.engines.spark.queries.launcher import Launcher
 from slackwater.engines.spark.queries.record import QueryRecord, State
+from slackwater.engines.spark.queries.refreshes import RefreshedTables, Refresher
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.restarts import Restarter
 from slackwater.engines.spark.queries.specs import query_spec, refuse_unknown_choice
@@ -41,7 +43,7 @@ log = logging.getLogger("slackwater.fleet")
 SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
 
 
-class Fleet(FleetView, FleetSwitches, ApproximateQueries):
+class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
     """Holds the queries of a Spark application and lets the policy admit their micro-batches.
 
     Parameters
@@ -72,6 +74,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
     one_batch
         ``auto``: where it is known how far the inputs have come, the watermark is raised as a
         batch begins, so that a window takes one batch. ``off``: Spark alone moves it.
+    runs_at_once
+        How many tables are refreshed at once, at most. Default: half of the slots.
 
     Examples
     --------
@@ -95,9 +99,11 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
         parameters: dict[str, Any] | None = None,
         quality: QualitySettings | None = None,
         one_batch: Literal["auto", "off"] = "auto",
+        runs_at_once: int | None = None,
     ) -> None:
-        if slots is not None and slots < 1:
-            raise UsageError(f"slots must be at least 1, not {slots}")
+        for what, number in (("slots", slots), ("runs_at_once", runs_at_once)):
+            if number is not None and number < 1:
+                raise UsageError(f"{what} must be at least 1, not {number}")
         if max_wait is not None and max_wait <= 0:
             raise UsageError(f"max_wait must be positive, not {max_wait}")
         refuse_unknown_choice(one_batch)
@@ -133,6 +139,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
             self._registry, self._agent, self._control, held, starts_at_once, unraisable
         )
         self._restarter = Restarter(self._registry, self._launcher)
+        at_once = runs_at_once or ceil(self.slots / 2)
+        self._refresher = Refresher(self._registry, self._launcher, self._agent, at_once)
         self._quality = FleetQuality(spark, quality, self._registry, self._launcher)
         self.on_progress(self._quality.take)
         self.parts = FleetParts(self._registry, self._agent, self._launcher.look)
@@ -261,18 +269,6 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
             max_wait_s=spec.max_wait_s,
         )
 
-    def stop_query(self, name: str) -> None:
-        """Stop one query and forget it; started again, it goes on from its checkpoint."""
-        self._launcher.stop_and_forget(name)
-
-    def forget(self, name: str) -> None:
-        """Take a query that has ended off the list, so that it can be started again."""
-        self._launcher.forget(name)
-
-    def release(self, name: str) -> None:
-        """Take a query out of the fleet; it goes on as plain Spark."""
-        self._launcher.release(name)
-
     def report_failure(self, name: str, error: str) -> None:
         """Keep a query that could not even be built in the status, with what went wrong."""
         self._registry.fail(name, first_line(error))
@@ -283,6 +279,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries):
             return
         self._closing.set()
         self._launcher.closed = True
+        self._refresher.close(SETTLE_LIMIT_S)
         self._restarter.close()
         self._quality.loop.close()
         self._agent.settle(SETTLE_LIMIT_S)

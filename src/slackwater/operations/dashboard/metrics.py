@@ -39,6 +39,8 @@ GAUGES = (
     ("latency_target_seconds", "target_s", "Latency of results that its user wants."),
     ("state_rows", "state_rows", "Rows in its state stores."),
     ("state_bytes", "state_bytes", "Memory of its state stores."),
+    ("table_age_seconds", "age_s", "Of a table: since its last run that succeeded began."),
+    ("table_every_seconds", "every_s", "Of a table: how old it may become."),
     ("shed_ratio", "shed_rate", "Part of its input that was dropped in the last seconds."),
 )
 COUNTERS = (

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 from slackwater.core.model import Figures, Memory
-from slackwater.ipc.messages import Accuracy, Note
+from slackwater.ipc.messages import Accuracy, Note, TableNote
 from slackwater.ipc.questions import MetricsView, QueryView, Watched
 
 ADMITTED_S = 0.1  # so long after its grant Spark may still be planning: a batch shows no beginning
@@ -90,6 +90,9 @@ class QueryStatus(Struct, frozen=True):
     why_two_batches: str | None
     accuracy: Accuracy | None
     shed_rate: float | None
+    age_s: float | None
+    every_s: float | None
+    failures: int
     latencies_s: tuple[float, ...] = ()
 
 
@@ -138,6 +141,7 @@ def _query(fleet: str, name: str, seen: QueryView | None, answer: Watched) -> Qu
     metrics = seen.metrics if seen else MetricsView()
     delivered = note.accuracy.delivered if note.accuracy else None
     held = seen is not None and seen.phase == "waiting"
+    table = note.table or TableNote()
     return QueryStatus(
         name=name,
         run_id=note.run_id,
@@ -177,6 +181,9 @@ def _query(fleet: str, name: str, seen: QueryView | None, answer: Watched) -> Qu
         why_two_batches=note.why_two_batches,
         accuracy=note.accuracy,
         shed_rate=_difference(1.0, delivered),
+        age_s=_difference(now_s, table.refreshed_s),
+        every_s=table.every_s,
+        failures=table.failures,
     )
 
 

@@ -30,7 +30,8 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
     ):
         table.add_column(name, justify="right")
     shown = SHOWN if any(query.accuracy for query in queries) else ()
-    for name in shown:
+    tables = any(query.age_s is not None or query.every_s is not None for query in queries)
+    for name in (*shown, *(("age s", "every s") if tables else ())):
         table.add_column(name, justify="right")
     table.add_column("error", overflow="fold")
     for query in queries:
@@ -46,6 +47,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
             _text(query.input_rows_per_second, ".0f"),
             _text(query.rows_dropped_by_watermark, "d"),
             *(_text(getattr(query.accuracy, name, None), ".0%") for name in shown),
+            *((_text(query.age_s, ".0f"), _text(query.every_s, "g")) if tables else ()),
             Text(query.error or ""),  # it may look like markup
         )
     return table

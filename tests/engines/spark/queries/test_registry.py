@@ -168,6 +168,8 @@ def test_every_state_has_a_text() -> None:
 
     assert {state: texts(state) for state in State if state is not State.RELEASED} == {
         State.DECLARED: ("starting", "starting"),
+        State.RESTING: ("fresh", "fresh"),
+        State.WAITING: ("due", "due"),
         State.STARTING: ("starting", "starting"),
         State.ACTIVE: ("running", None),
         State.PAUSED: ("paused", "paused"),

@@ -8,6 +8,7 @@ that the user gave it. ``-`` stands for a source that had no offset yet.
 import json
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 # Where the gate starts. Spark compares offsets as text, so this is how Python writes them: in any
 # other spelling a resumed query would see a change in the gate and run a batch without data.
@@ -86,3 +87,12 @@ def _keyed(line: str) -> tuple[int, str]:
     if not colon or not key.isdecimal():
         raise UnsupportedEntry(f"its sources have names ({key}): use the clock gate")
     return int(key), offset
+
+
+def last_commit_s(checkpoint: Path) -> float | None:
+    """Return when a query last committed a batch; None: never, or not on this machine."""
+    try:
+        commits = [path for path in (checkpoint / "commits").iterdir() if path.name.isdecimal()]
+        return max((path.stat().st_mtime for path in commits), default=None)
+    except OSError:
+        return None

@@ -47,6 +47,7 @@ REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gat
 ASKERS = 4  # frontiers that take their time are asked for at once
 
 ProgressSink = Callable[[str, dict[str, Any]], None]  # name of the query, its progress
+TurnSink = Callable[[str], None]  # name of the table whose run may begin
 
 
 class Agent:
@@ -86,6 +87,7 @@ class Agent:
         if unlimited is not None:
             log.warning("rows are limited at our sources only: %s", unlimited)
         self._sinks: list[ProgressSink] = []
+        self._on_turn: TurnSink = lambda name: None
         self.row_limits = RowLimits()  # where grants leave their row limits
         self._lock = threading.Lock()  # guards the four below
         self._holding = False  # whether the controller is there and wants queries held
@@ -106,6 +108,24 @@ class Agent:
     def on_progress(self, sink: ProgressSink) -> None:
         """Call ``sink`` for every progress event of our queries. It must return at once."""
         self._sinks.append(sink)
+
+    def on_turn(self, sink: TurnSink) -> None:
+        """Call ``sink`` when a table has a slot that it asked for. It must return at once."""
+        self._on_turn = sink
+
+    def ask_turn(self, record: QueryRecord) -> bool:
+        """Ask for a slot for a run of a table; return whether there is somebody to give it."""
+        with self._lock:
+            if not self._holding:
+                return False
+        self.link.send(Arrive(record.name, record.version))
+        return True
+
+    @property
+    def hold_s(self) -> float | None:
+        """How long gates are to hold at least, as the load asks; None: nobody holds."""
+        with self._lock:
+            return self._hold_s if self._holding else None
 
     def settle(self, timeout_s: float) -> None:
         """Let batches that run come to their end and start no others, so that none is cut off."""
@@ -244,6 +264,9 @@ class Agent:
 
     def _on_grant(self, grant: Grant) -> None:
         record = self._registry.get(grant.query)
+        if record is not None and record.refreshed:
+            self._on_turn(record.name)
+            return
         with self._lock:
             held = self._held.get(record.run or "") if record is not None else None
             if held is None or not held.waiting or held.seq != grant.seq:
@@ -370,7 +393,8 @@ class Agent:
             # A held query's progress goes with its next arrival, together with its watermark.
             if record.run not in self._held:
                 self.link.send(Progress(record.name, read_progress(progress)))
-                if "triggerExecution" in progress["durationMs"]:
+                # A table keeps its slot until its run has ended, and is gone.
+                if "triggerExecution" in progress["durationMs"] and not record.refreshed:
                     self.link.send(Done(record.name, batch_end_s(progress)))
             self._reached_trigger(record)
             if record.attempts:
@@ -381,7 +405,7 @@ class Agent:
     def _on_idle(self, run: str) -> None:
         """Say that a trigger found nothing to do: a source-gated query has no other way to."""
         record = self._present(run)
-        if record is not None and run not in self._held:
+        if record is not None and run not in self._held and not record.refreshed:
             self.link.send(Done(record.name))
 
     def _on_started(self, start: Start) -> None:

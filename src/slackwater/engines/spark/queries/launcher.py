@@ -96,6 +96,10 @@ class Launcher:
                 self._registry.fail(record.name, first_line(str(error)))
                 raise
 
+    def declare(self, draft: QueryRecord) -> QueryRecord:
+        """Take in a table; its first run begins when it has a slot."""
+        return self._registry.add(replace(draft, gate="none", state=State.RESTING, refreshed=True))
+
     def hold(self, query: StreamingQuery, spec: QuerySpec, may_raise: bool = True) -> None:
         """Take over a query that runs already."""
         state = State.STARTING if self._gate == "clock" else State.ACTIVE
@@ -132,11 +136,13 @@ class Launcher:
                 self._agent.hold(late, query)
             except ClockGateUnavailable as error:
                 self._agent.unheld(late, error)
-        self._agent.row_limits.link(name, find_limited(query))
+        if not begun.refreshed:
+            self._agent.row_limits.link(name, find_limited(query))
         if begun.gate == "none":
             self._registry.update(name, run=run, when=(State.STARTING,), state=State.ACTIVE)
-        self._discover(begun, query)
-        self._plan_raise(name, query)
+        if not begun.refreshed:  # a run reads all that is there, whichever windows end
+            self._discover(begun, query)
+            self._plan_raise(name, query)
         return self._registry.get(name) or begun
 
     def _discover(self, record: QueryRecord, query: StreamingQuery) -> None:
@@ -198,6 +204,8 @@ class Launcher:
         Of a query that has failed, Spark keeps even a temporary one.
         """
         assert record.writer is not None
+        if record.refreshed:  # its checkpoint was stated
+            return
         assert record.query is not None
         found = self._agent.checkpoint(record.query)
         if found is None or not found.recovers:
@@ -210,11 +218,12 @@ class Launcher:
     def pause(self, name: str, *, by_hand: bool = True) -> None:
         """Stop a query until it is resumed; refuse if it has nothing to go on from."""
         with self._one(name) as record:
-            if record.writer is None or record.query is None:
+            if record.writer is None or (record.query is None and not record.refreshed):
                 raise UsageError(f"the fleet has started no query named {name!r}")
+            query = record.query
             if record.ended:
                 raise UsageError(f"{name} cannot be paused: it has {record.state.value}")
-            found = self._agent.checkpoint(record.query)
+            found = self._agent.checkpoint(query) if query and not record.refreshed else None
             if found is not None and found.temporary:
                 raise UsageError(
                     f"{name} cannot be paused: it has no checkpointLocation to go on from, and "
@@ -222,7 +231,8 @@ class Launcher:
                 )
             by_hand = by_hand or record.by_hand
             self._registry.update(name, state=State.PAUSED, by_hand=by_hand)
-            record.query.stop()
+            if query is not None:
+                query.stop()
 
     def resume(self, name: str, *, by_hand: bool = True) -> None:
         """Let a query go on from its checkpoint, if it was paused and is ours to resume."""
@@ -230,7 +240,10 @@ class Launcher:
             if record.writer is None:
                 raise UsageError(f"the fleet has started no query named {name!r}")
             if record.state is State.PAUSED and (by_hand or not record.by_hand):
-                self.relaunch(record)
+                if record.refreshed:  # when it is due, and there is a slot
+                    self._registry.update(name, state=State.RESTING, by_hand=False)
+                else:
+                    self.relaunch(record)
 
     def stop(self, record: QueryRecord) -> None:
         """Stop a query for good, whichever run it has now, if it is still the same query."""

@@ -26,10 +26,22 @@ class Accuracies(NamedTuple):
     delivered: float | None  # what came through its shedders in the last seconds, counted
 
 
+class Freshness(NamedTuple):
+    """How stale a table is that is refreshed by runs."""
+
+    state: str  # fresh, due, running, retrying
+    every_s: float | None  # how old its results may be; None: it is refreshed once
+    refreshed_s: float | None  # when its last run that succeeded began, since the epoch
+    failures: int  # in a row
+    age_s: float | None  # of its results
+
+
 class State(Enum):
     """Where a query is in its life."""
 
     DECLARED = "declared"  # its DataFrame has a source gate, but nobody has started it
+    RESTING = "resting"  # a table between two runs
+    WAITING = "waiting"  # a table whose next run waits for a slot
     STARTING = "starting"  # on its way to its first trigger
     ACTIVE = "active"
     PAUSED = "paused"  # by hand or for want of CPU; it goes on from its checkpoint
@@ -51,18 +63,27 @@ class State(Enum):
 #  9. STOPPED, FAILED, ACTIVE -> STARTING    gated by its source and started by its user once more
 #     (the end of its last run may be heard of later)
 # 10. all -> RELEASED
+# Of tables that are refreshed by runs, instead of 4, 5 and 6, and of 8 unless it is given up:
+# 11. RESTING    -> WAITING     its next run is due, and asks for a slot
+# 12. WAITING    -> STARTING    it has one
+# 13. STARTING, ACTIVE -> RESTING    its run has ended, well or not
+# 14. PAUSED     -> RESTING     resumed
+# 15. RESTING, WAITING -> PAUSED
 _OUT = {State.STOPPED, State.FAILED, State.RELEASED}
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.DECLARED: frozenset({State.STARTING, *_OUT}),
-    State.STARTING: frozenset({State.ACTIVE, State.PAUSED, State.RESTARTING, *_OUT}),
-    State.ACTIVE: frozenset({State.STARTING, State.PAUSED, State.RESTARTING, *_OUT}),
-    State.PAUSED: frozenset({State.STARTING, *_OUT}),
+    State.RESTING: frozenset({State.WAITING, State.PAUSED, *_OUT}),
+    State.WAITING: frozenset({State.STARTING, State.PAUSED, *_OUT}),
+    State.STARTING: frozenset({State.ACTIVE, State.PAUSED, State.RESTARTING, State.RESTING, *_OUT}),
+    State.ACTIVE: frozenset({State.STARTING, State.PAUSED, State.RESTARTING, State.RESTING, *_OUT}),
+    State.PAUSED: frozenset({State.STARTING, State.RESTING, *_OUT}),
     State.RESTARTING: frozenset({State.STARTING, State.PAUSED, *_OUT}),
     State.STOPPED: frozenset({State.STARTING, State.RELEASED}),
     State.FAILED: frozenset({State.STARTING, State.RELEASED}),
     State.RELEASED: frozenset(),
 }
-PRESENT = frozenset({State.DECLARED, State.STARTING, State.ACTIVE})  # the controller knows these
+# The controller knows these.
+PRESENT = frozenset({State.DECLARED, State.WAITING, State.STARTING, State.ACTIVE})
 ENDED = frozenset({State.STOPPED, State.FAILED, State.RELEASED})  # not to run again by itself
 
 
@@ -81,11 +102,13 @@ class QueryRecord:
     in_pieces: bool = False  # its user says that what waits can be read in pieces
     told: ToldFrontier | None = None  # how far its inputs have come, as its user tells it
     why_two_batches: str | None = None  # why a window takes two batches, where one would do
+    refreshed: bool = False  # a table: it runs now and then and reads all that is there
     by_hand: bool = False  # it was a person who paused it, and only a person has it go on
     error: str | None = None
     restarts: int = 0  # in all
     attempts: int = 0  # since its last batch
     accuracy: Callable[[], Accuracies | None] = lambda: None  # asked when it is shown
+    freshness: Callable[[], Freshness | None] = lambda: None  # of a table, likewise
     version: int = 0  # of all records of a registry, the newest has the largest
     born: int = 0  # the version that it began with: another query of the same name has another
     # Held while it is started, stopped or taken out: one thread at a time does so.

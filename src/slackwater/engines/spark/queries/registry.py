@@ -124,7 +124,8 @@ class Registry:
             old = self._records.get(name)
             new = old or QueryRecord(QuerySpec(name), "none")
             if not new.ended:
-                self._put(old, replace(new, state=State.FAILED, error=error))
+                state = State.RESTING if new.refreshed else State.FAILED  # it is tried again
+                self._put(old, replace(new, state=state, error=error))
         self._tell()
 
     def remove(self, name: str, *, born: int | None = None) -> QueryRecord | None:
@@ -156,7 +157,8 @@ class Registry:
             old = self._records.get(name)
             if old is None or old.born != born or old.state is not when:
                 return None, None
-            cleared = replace(old, state=State.STARTING, run=None, error=None, by_hand=False)
+            error = _kept_error(old)
+            cleared = replace(old, state=State.STARTING, run=None, error=error, by_hand=False)
             new = self._put(old, cleared)
             mark = self._mark(new)
         self._tell()
@@ -186,7 +188,8 @@ class Registry:
                 if old is None or old.gate != "source":
                     return None
                 begun = old
-            begun = replace(begun, run=run, state=State.STARTING, error=None)
+            error = _kept_error(begun)
+            begun = replace(begun, run=run, state=State.STARTING, error=error)
             self._runs[run] = begun.name
             begun = self._put(old, begun)
         self._tell()
@@ -202,7 +205,10 @@ class Registry:
             if old.state not in (State.STARTING, State.ACTIVE):
                 return old  # it was paused or stopped, and that is known
             new = replace(old, state=State.STOPPED)
-            if exception is not None:
+            if old.refreshed:
+                error = None if exception is None else first_line(exception)
+                new = replace(old, state=State.RESTING, error=error)
+            elif exception is not None:
                 again = (
                     old.writer is not None
                     and old.attempts < MAX_RESTARTS
@@ -323,3 +329,8 @@ class Registry:
                 subscriber(old, new)
             except Exception:
                 log.exception("%s: a change could not be followed", new.name)
+
+
+def _kept_error(record: QueryRecord) -> str | None:
+    """Return what is still to be said of the last run: of a table until one has gone well."""
+    return record.error if record.refreshed else None

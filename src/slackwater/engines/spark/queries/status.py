@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from msgspec import UNSET
+
 from slackwater.common.listing import names
 from slackwater.core.clock import RealClock
 from slackwater.core.model import QueryMetrics
-from slackwater.engines.spark.queries.record import Accuracies, QueryRecord, State
-from slackwater.ipc.messages import Accuracy, Note
+from slackwater.engines.spark.queries.record import Accuracies, Freshness, QueryRecord, State
+from slackwater.ipc.messages import Accuracy, Note, TableNote, copy_fields
 from slackwater.ipc.questions import QueryEntry
 
 SHOWN = ("minimum", "desired", "current", "delivered")  # accuracies in the table
@@ -20,7 +22,9 @@ class QueryStatus:
     """One row of the table."""
 
     name: str
-    state: str  # held, running, in sink, idle, starting, paused, stopped, failed
+    # held, running, in sink, idle, starting, paused, stopped, failed; of tables that are refreshed
+    # by runs: fresh, due, running, retrying, paused, stopped, failed
+    state: str
     gate: str  # clock, source, none
     priority: float
     waited_s: float = 0.0
@@ -36,6 +40,9 @@ class QueryStatus:
     error: str | None = None  # first line
     accuracy: Accuracies | None = None  # of a query that may be shed
     why_two_batches: str | None = None  # why a window takes two batches, where one would do
+    age_s: float | None = None  # of a table: since its last run that succeeded began
+    every_s: float | None = None  # of a table: how old it may become
+    failures: int = 0  # of a table: runs in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,13 @@ class FleetStatus:
             "state rows": [_text(q.state_rows, "d") for q in queries],
             "dropped late": [_text(q.rows_dropped_by_watermark, "d") for q in queries],
             **{name: [_accuracy(q, name) for q in queries] for name in SHOWN},
+            "age s": [_text(q.age_s, ".0f") for q in queries],
+            "every s": [_text(q.every_s, "g") for q in queries],
+            "failures": [str(q.failures) if q.failures else "" for q in queries],
             "restarts": [str(q.restarts) if q.restarts else "" for q in queries],
             "error": [q.error or "" for q in queries],
         }
-        optional = {"gate", "priority", "restarts", "error", *SHOWN}
+        optional = {"gate", "priority", "restarts", "error", *SHOWN, *_OF_TABLES}
         return {
             name: cells
             for name, cells in found.items()
@@ -149,9 +159,13 @@ def two_batches(reasons: Mapping[str, str | None]) -> list[str]:
     return [f"{names(who)}: two batches a window, because {why}" for why, who in found.items()]
 
 
+_OF_TABLES = ("age s", "every s", "failures")
+
 # What people read; of a query that is active, its phase at the controller.
 _TEXTS = {
     State.DECLARED: "starting",
+    State.RESTING: "fresh",  # unless the timetable knows better, as it does of all below
+    State.WAITING: "due",
     State.STARTING: "starting",
     State.PAUSED: "paused",
     State.RESTARTING: "failed",
@@ -165,9 +179,10 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
     metrics = known.metrics if known else QueryMetrics()
     phase = "in sink" if known and known.in_sink else known.phase if known else "running"
     newest_s = metrics.max_event_s
+    table = record.freshness()
     return QueryStatus(
         name=record.name,
-        state=_TEXTS.get(record.state, "held" if phase == "waiting" else phase),
+        state=_state(record, table) or ("held" if phase == "waiting" else phase),
         gate=record.gate,
         priority=record.spec.priority,
         waited_s=known.waited_s if known else 0.0,
@@ -183,21 +198,33 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
         error=record.error,
         accuracy=record.accuracy(),
         why_two_batches=record.why_two_batches,
+        age_s=table.age_s if table else None,
+        every_s=table.every_s if table else None,
+        failures=table.failures if table else 0,
     )
+
+
+def _state(record: QueryRecord, table: Freshness | None) -> str | None:
+    """Tell a query's state as far as the controller has no part in it."""
+    if table is None or record.ended or record.state is State.PAUSED:
+        return _TEXTS.get(record.state)
+    return table.state
 
 
 def note(record: QueryRecord) -> Note:
     """Return what the controller cannot know of a query, for those who watch."""
     accuracy = record.accuracy()
     again = record.state is State.RESTARTING
+    table = record.freshness()
     return Note(
         gate=record.gate,
-        state="starting" if again else _TEXTS.get(record.state),
+        state="starting" if again else _state(record, table),
         restarts=record.restarts,
         error=record.error,
         accuracy=None if accuracy is None else Accuracy(*accuracy),
         run_id=record.run if record.present else None,
         why_two_batches=record.why_two_batches,
+        table=UNSET if table is None else copy_fields(table, TableNote),
     )
 
 
