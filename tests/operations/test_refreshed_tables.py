@@ -57,6 +57,22 @@ def written(spark: SparkSession, folder: Path) -> Counter[tuple[int, int]]:
     return Counter((row.file, row.value) for row in rows)
 
 
+def start(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "slackwater.cli", "run", "--seconds", "120"],
+        cwd=folder,
+        env=os.environ | {"SLACKWATER_RUNTIME_DIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def committed(folder: Path, name: str) -> list[Path]:
+    return list((folder / "checkpoints" / name / "commits").glob("[0-9]*"))
+
+
 def test_every_table_is_refreshed_once_and_the_command_ends(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -77,19 +93,10 @@ def test_tables_that_are_kept_fresh_beside_one_that_fails(
 ) -> None:
     names = write(tmp_path, every="every = '2 seconds'\n", bad=True)
     rows = {name: land(tmp_path / "in" / name, 0) for name in names}
-    running = subprocess.Popen(
-        [sys.executable, "-m", "slackwater.cli", "run", "--seconds", "120"],
-        cwd=tmp_path,
-        env=os.environ | {"SLACKWATER_RUNTIME_DIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    running = start(tmp_path)
 
     def commits() -> list[int]:
-        folders = [tmp_path / "checkpoints" / name / "commits" for name in names]
-        return [len(list(folder.glob("[0-9]*"))) for folder in folders]
+        return [len(committed(tmp_path, name)) for name in names]
 
     try:
         eventually(lambda: min(commits()) >= 1, 90)
@@ -114,5 +121,24 @@ def test_tables_that_are_kept_fresh_beside_one_that_fails(
         out, err = running.communicate(timeout=90)
     assert running.returncode == 1, out + err
     assert "bad failed" in out
+    for name in names:
+        assert written(spark, tmp_path / "out" / name) == rows[name]
+
+
+def test_a_killed_fleet_goes_on_from_its_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
+    names = write(tmp_path, every="")
+    rows: dict[str, Counter[tuple[int, int]]] = {name: Counter() for name in names}
+    for name in names:
+        for number in range(10):  # a batch each
+            rows[name] += land(tmp_path / "in" / name, number)
+    running = start(tmp_path)
+    try:
+        eventually(lambda: any(len(committed(tmp_path, name)) >= 3 for name in names), 90)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)  # in the middle of a run, with its JVM
+        running.communicate()
+    assert any(len(committed(tmp_path, name)) < 10 for name in names)
+    done = slackwater(tmp_path, "run", "--seconds", "120")
+    assert done.returncode == 0, done.stderr + done.stdout
     for name in names:
         assert written(spark, tmp_path / "out" / name) == rows[name]

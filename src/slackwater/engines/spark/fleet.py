@@ -269,6 +269,18 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             max_wait_s=spec.max_wait_s,
         )
 
+    def stop_query(self, name: str) -> None:
+        """Stop one query and forget it; started again, it goes on from its checkpoint."""
+        self._launcher.stop_and_forget(name)
+
+    def forget(self, name: str) -> None:
+        """Take a query that has ended off the list, so that it can be started again."""
+        self._launcher.forget(name)
+
+    def release(self, name: str) -> None:
+        """Take a query out of the fleet; it goes on as plain Spark."""
+        self._launcher.release(name)
+
     def report_failure(self, name: str, error: str) -> None:
         """Keep a query that could not even be built in the status, with what went wrong."""
         self._registry.fail(name, first_line(error))

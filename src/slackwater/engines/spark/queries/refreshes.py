@@ -139,7 +139,8 @@ class Refresher:
         due = [name for name in self.timetable.due() if name in resting]
         for name in due[:free]:
             self._ask(resting.pop(name))
-        left_s = min((limit.left_s for limit in self._asked.values()), default=math.inf)
+        # A copy: somebody may take a table out meanwhile.
+        left_s = min((limit.left_s for limit in list(self._asked.values())), default=math.inf)
         if len(due) < free:
             left_s = min(left_s, self.timetable.next_s(resting.keys()))
         return left_s

@@ -49,18 +49,6 @@ class FleetSwitches:
         self._quality.loop.resumed(name)
         self._launcher.resume(name)
 
-    def stop_query(self, name: str) -> None:
-        """Stop one query and forget it; started again, it goes on from its checkpoint."""
-        self._launcher.stop_and_forget(name)
-
-    def forget(self, name: str) -> None:
-        """Take a query that has ended off the list, so that it can be started again."""
-        self._launcher.forget(name)
-
-    def release(self, name: str) -> None:
-        """Take a query out of the fleet; it goes on as plain Spark."""
-        self._launcher.release(name)
-
     @property
     def quality(self) -> QualityLoop:
         """What sheds its queries, and knows what they cost."""
