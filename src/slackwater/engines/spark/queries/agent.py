@@ -224,7 +224,7 @@ class Agent:
         for held in every if not holds else ():
             with held.turn:  # no watermark is raised under a batch that this lets begin
                 held.lift_limits()
-                _open(held.gate)
+                held.open()
         if not holds:
             self.row_limits.clear()
             return
@@ -407,11 +407,3 @@ class Agent:
             self.unheld(record, error)
             return
         self._admit(record, gate, execution, starting=True)
-
-
-def _open(gate: ClockGate) -> None:
-    """Open a gate; one that cannot be (its query is ending) must not keep the others shut."""
-    try:
-        gate.open()
-    except Exception:
-        log.exception("the gate of %s could not be opened", gate.name)
