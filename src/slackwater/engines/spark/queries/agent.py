@@ -30,20 +30,11 @@ from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.reporting import MEMORY_ALONE_S, MEMORY_PERIOD_S, Reporter
 from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
-from slackwater.ipc.messages import (
-    Arrive,
-    Command,
-    Done,
-    Gone,
-    Grant,
-    Progress,
-    spec_message,
-)
+from slackwater.ipc.messages import Arrive, Command, Done, Gone, Grant, Progress, spec_message
 
 log = logging.getLogger("slackwater.fleet")
 
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
-
 ASKERS = 4  # frontiers that take their time are asked for at once
 
 ProgressSink = Callable[[str, dict[str, Any]], None]  # name of the query, its progress
