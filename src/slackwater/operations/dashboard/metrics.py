@@ -121,8 +121,13 @@ def _of_fleets(fleets: Sequence[FleetStatus | SilentFleet]) -> Iterator[Metric]:
         yield _gauge(
             name, text, [(_fleet_labels(fleet), getattr(fleet, key)) for fleet in known], FLEET
         )
-    opened = [(_fleet_labels(fleet), float(fleet.opened)) for fleet in known]
-    yield _counter("gates_opened", "Gates that opened by themselves.", opened, FLEET)
+    for name, key, text in (
+        ("gates_opened", "opened", "Gates that opened by themselves."),
+        ("source_questions", "asked", "Questions to sources whether something has come."),
+        ("source_questions_cpu_seconds", "asking_s", "CPU time that those took, about."),
+    ):
+        values = [(_fleet_labels(fleet), float(getattr(fleet, key))) for fleet in known]
+        yield _counter(name, text, values, FLEET)
     for kind in ("used", "limit"):
         found = [
             (_fleet_labels(fleet), getattr(fleet.memory, f"{kind}_bytes"))

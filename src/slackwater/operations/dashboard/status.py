@@ -30,6 +30,8 @@ class FleetStatus(Struct, frozen=True):
     slots: int
     extra_slots: int
     opened: int
+    asked: int  # questions to sources of queries that had found nothing
+    asking_s: float  # CPU time that those took
     running: int
     memory: Memory | None
     controller: ControllerStatus
@@ -116,6 +118,8 @@ def fleet_status(name: str, answer: Watched) -> FleetStatus:
         slots=answer.slots,
         extra_slots=answer.extra_slots,
         opened=answer.opened,
+        asked=answer.asked,
+        asking_s=answer.asking_s,
         running=sum(query.phase == "running" for query in answer.queries),
         memory=answer.memory,
         controller=ControllerStatus(answer.epoch, answer.cpu_s, answer.cycles),

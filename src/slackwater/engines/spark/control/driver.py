@@ -153,7 +153,7 @@ class QueryStore:
         return changed
 
     def _forget_inputs(self, now_s: float) -> bool:
-        """Forget what was told of inputs too long ago; return whether something was."""
+        """Forget what nobody has said again for too long; return whether it was something."""
         if self._inputs_s is None or now_s < self._inputs_s + INPUTS_LAST_S:
             return False
         self._inputs_s = None

@@ -154,6 +154,8 @@ class ControllerService:
             opened=store.opened,
             extra_slots=driver.guard.extra if driver.guard else 0,
             unheld=driver.guard is not None and driver.guard.is_open(driver.clock.now()),
+            asked=store.inputs.asked,
+            asking_s=store.inputs.asking_s,
             memory=store.memory,
             queries=tuple(view(q.state, q.stage, q.promises) for q in store.queries.values()),
             app_name=store.notes.app_name,

@@ -30,20 +30,11 @@ from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.reporting import MEMORY_ALONE_S, MEMORY_PERIOD_S, Reporter
 from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
-from slackwater.ipc.messages import (
-    Arrive,
-    Command,
-    Done,
-    Gone,
-    Grant,
-    Progress,
-    spec_message,
-)
+from slackwater.ipc.messages import Arrive, Command, Done, Gone, Grant, Progress, spec_message
 
 log = logging.getLogger("slackwater.fleet")
 
 REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
-
 ASKERS = 4  # frontiers that take their time are asked for at once
 
 ProgressSink = Callable[[str, dict[str, Any]], None]  # name of the query, its progress
@@ -244,7 +235,7 @@ class Agent:
         for held in every if not holds else ():
             with held.turn:  # no watermark is raised under a batch that this lets begin
                 held.lift_limits()
-                _open(held.gate)
+                held.open()
         if not holds:
             self.row_limits.clear()
             return
@@ -431,11 +422,3 @@ class Agent:
             self.unheld(record, error)
             return
         self._admit(record, gate, execution, starting=True)
-
-
-def _open(gate: ClockGate) -> None:
-    """Open a gate; one that cannot be (its query is ending) must not keep the others shut."""
-    try:
-        gate.open()
-    except Exception:
-        log.exception("the gate of %s could not be opened", gate.name)

@@ -1,6 +1,7 @@
 """One run behind a clock gate: who may let it go on, and with which watermark."""
 
 import contextlib
+import logging
 import threading
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ from slackwater.engines.spark.gates.read_limits import ReadLimits
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.engines.spark.progress import known_progress, ran_a_batch
 from slackwater.ipc.messages import Arrive, Grant
+
+log = logging.getLogger("slackwater.fleet")
 
 ABOUT_TO_S = 0.01
 MARGIN = 0.8  # of max_wait: later than this after its arrival, a query may go on by itself any time
@@ -56,6 +59,13 @@ class Held:
         bound_s = max(self.max_wait_s, hold_s)
         self._told_s = (*self._told_s[-1:], bound_s)
         self.gate.close(bound_s)
+
+    def open(self) -> None:
+        """Open its gate; one that cannot be (its query is ending) must not keep others shut."""
+        try:
+            self.gate.open()
+        except Exception:
+            log.exception("the gate of %s could not be opened", self.gate.name)
 
     def arrive(self, now_s: float) -> None:
         """Take it that it has come: which bound its gate has read is not known if it changed."""

@@ -60,12 +60,16 @@ class InputWatch:
     ----------
     send
         Tells the controller.
+    finder
+        Knows what tells of a query's sources.
     """
 
-    def __init__(self, send: Callable[[Inputs], None], clock: Clock) -> None:
+    def __init__(
+        self, send: Callable[[Inputs], None], clock: Clock, finder: ArrivalsFinder | None = None
+    ) -> None:
         self._send = send
         self._clock = clock
-        self._finder = ArrivalsFinder(clock)
+        self._finder = finder or ArrivalsFinder(clock)
         self._lock = threading.Lock()  # guards the two below
         self._watched: dict[str, _Watched] = {}  # by run
         self._news = False  # a query has come to its gate since the last message
