@@ -49,9 +49,10 @@ def explain(
     Slack is how long the query could still wait; below zero its result is on its way already.
     "watermark due" is when the watermark that completes the window was expected, seen from the
     moment of the decision, with its interval; "cost" covers all batches that the result needs.
-    Below it stands which queries take two batches a window, and why.
+    Below it stands why the query that is asked for waits now, and which queries take two batches
+    a window, and why.
     """
-    from slackwater.cli.explain import decision_table
+    from slackwater.cli.explain import decision_table, waits_now
     from slackwater.engines.spark.queries.status import two_batches
     from slackwater.operations.dashboard.command import look
 
@@ -63,6 +64,9 @@ def explain(
     else:
         console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
     known = look(_sockets(fleet)).queries
+    if query is not None:
+        for line in waits_now(each for each in known if each.name == query):
+            write_line(line)
     for line in two_batches({q.name: q.why_two_batches for q in known if query in (None, q.name)}):
         write_line(line)
     write_json(json_file, msgspec.to_builtins(found))
@@ -70,7 +74,7 @@ def explain(
 
 @running.command()
 def status(fleet: FleetName = None, json_file: JsonFile = None) -> None:
-    """Show every query of a running fleet once: its state, slack, last latency and lag.
+    """Show every query of a running fleet once: its state, slack, last latency, lag, why it waits.
 
     "late" are rows that were dropped because they came behind the watermark, so far.
     Of a `slackwater fleet` all workers are shown.

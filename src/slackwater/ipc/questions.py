@@ -98,6 +98,7 @@ class QueryEntry(Struct, frozen=True):
     metrics: QueryMetrics
     waited_s: float
     in_sink: bool = False
+    waits: str | None = None  # why, for people; None: it does not
 
 
 class Status(Struct, frozen=True):
@@ -143,6 +144,7 @@ class QueryView(Struct, frozen=True):
     kept: int | None = None  # results that kept its target; None: it has none
     broken: int | None = None  # and those that did not
     in_sink: bool = False  # its batch only waits for its sink
+    waits: str | None = None  # why it is held, for people; None: it is not
 
 
 class BatchEvent(Struct, frozen=True, tag_field="kind", tag="batch"):

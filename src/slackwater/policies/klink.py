@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from slackwater import progress
-from slackwater.core.model import Admission, Figures, QueryState, Snapshot
+from slackwater.core.model import Admission, Figures, QueryState, Snapshot, Work
 from slackwater.policies._due_queries import Entry
 from slackwater.policies._known import (
     OTHER,
@@ -16,7 +16,6 @@ from slackwater.policies._known import (
     waiting_rows,
 )
 from slackwater.policies._load import Demand, Load
-from slackwater.policies.base import overdue_s
 from slackwater.policies.klink_paper import KlinkPaper
 from slackwater.progress.epochs import RETRY_S
 
@@ -202,13 +201,15 @@ class Klink(KlinkPaper):
             if _is_silent(known):  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)
-        least_s = self._load_hold_s if _is_silent(known) else self._load_round_s
         return entry._replace(
-            overdue_s=overdue_s(query, least_s),
             worth=min(query.spec.priority, MOST_WEIGHT) * chance,
             cost_s=max(known.cost_s - query.metrics.beyond.fixed_s, 1e-3),  # what is done here
             ripe_s=ripe_s,
         )
+
+    def _bound_s(self, known: Known) -> float:
+        silent = _is_silent(known) and not self._interruptible
+        return self._load_hold_s if silent else self._load_round_s
 
     # -- whom to admit --------------------------------------------------------------------------
 
@@ -260,6 +261,11 @@ class Klink(KlinkPaper):
             self._row_limit(query, snapshot),
             self._figures(known, "refresh"),
         )
+
+    def _work(self, known: Known) -> Work:
+        if _is_silent(known):
+            return "look"
+        return "refresh" if known.refreshing else super()._work(known)
 
     def _figures(self, known: Known, stage: str) -> Figures:
         if not known.refreshing or stage == "drain":

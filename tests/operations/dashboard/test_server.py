@@ -95,6 +95,28 @@ def test_the_command_line_says_why_a_window_takes_two_batches(
     assert f"query-0, query-2: two batches a window, because {reason}" in shown
 
 
+def test_the_command_line_says_why_a_query_waits_now(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(path.parent))
+    monkeypatch.setenv("COLUMNS", "250")
+    controller = ControllerThread(ControllerSettings(str(socket_path("ads")), "klink", slots=2))
+    fleet = PretendFleet(socket_path("ads"), queries=1, window_s=600.0)
+
+    def held() -> str | None:
+        return next((q.waits for q in look([socket_path("ads")]).queries), None)
+
+    try:
+        eventually(lambda: "(half of its longest wait)" in (held() or ""))
+        shown = CliRunner().invoke(running, ["status"]).output
+        explained = CliRunner().invoke(running, ["explain", "--query", "query-0"]).output
+    finally:
+        fleet.close()
+        controller.close()
+    assert "held until" in shown
+    assert "query-0 now: " in explained
+
+
 def test_metrics_as_prometheus_reads_them(fleet: PretendFleet, page: Dashboard) -> None:
     eventually(lambda: all(len(q["latencies_s"]) > 2 for q in queries(page).values()))
     answer = ask(page, "/metrics")

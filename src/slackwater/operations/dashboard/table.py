@@ -32,6 +32,9 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
     shown = SHOWN if any(query.accuracy for query in queries) else ()
     for name in shown:
         table.add_column(name, justify="right")
+    waits = any(query.waits for query in queries)
+    if waits:
+        table.add_column("waits", overflow="fold")
     table.add_column("error", overflow="fold")
     for query in queries:
         table.add_row(
@@ -46,6 +49,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
             _text(query.input_rows_per_second, ".0f"),
             _text(query.rows_dropped_by_watermark, "d"),
             *(_text(getattr(query.accuracy, name, None), ".0%") for name in shown),
+            *((query.waits or "",) if waits else ()),
             Text(query.error or ""),  # it may look like markup
         )
     return table

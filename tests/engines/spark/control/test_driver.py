@@ -203,6 +203,15 @@ def test_explain_tells_why(path: Path, gate: Gate) -> None:
     assert decision.reason.startswith("first at the gate")
 
 
+def test_a_query_that_is_held_says_why(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    gate.arrive("b")
+    eventually(lambda: phases(path) == {"a": "running", "b": "waiting"})
+    assert {q.spec.name: q.waits for q in status(path).queries} == {"a": None, "b": "no slot free"}
+    assert {q.name: q.waits for q in watched(path).queries} == {"a": None, "b": "no slot free"}
+
+
 def test_off_opens_and_on_holds_again(path: Path, gate: Gate) -> None:
     control(path, "off")
     eventually(lambda: not gate.link.held)

@@ -24,6 +24,7 @@ class QueryStatus:
     gate: str  # clock, source, none
     priority: float
     waited_s: float = 0.0
+    waits: str | None = None  # why, in one sentence; None: it does not
     batches: int = 0
     rows: int = 0
     input_rate: float | None = None  # inputRowsPerSecond
@@ -71,9 +72,10 @@ class FleetStatus:
             "dropped late": [_text(q.rows_dropped_by_watermark, "d") for q in queries],
             **{name: [_accuracy(q, name) for q in queries] for name in SHOWN},
             "restarts": [str(q.restarts) if q.restarts else "" for q in queries],
+            "waits": [q.waits or "" for q in queries],
             "error": [q.error or "" for q in queries],
         }
-        optional = {"gate", "priority", "restarts", "error", *SHOWN}
+        optional = {"gate", "priority", "restarts", "waits", "error", *SHOWN}
         return {
             name: cells
             for name, cells in found.items()
@@ -100,7 +102,7 @@ class FleetStatus:
         table.caption = Text("\n".join(self.two_batches())) or None
         columns = self.columns()
         for name in columns:
-            left = name in ("query", "state", "gate", "error")
+            left = name in ("query", "state", "gate", "waits", "error")
             table.add_column(name, justify="left" if left else "right", overflow="fold")
         for row in zip(*columns.values(), strict=True):
             table.add_row(*map(Text, row))  # an error may look like markup
@@ -165,12 +167,14 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
     metrics = known.metrics if known else QueryMetrics()
     phase = "in sink" if known and known.in_sink else known.phase if known else "running"
     newest_s = metrics.max_event_s
+    state = _TEXTS.get(record.state, "held" if phase == "waiting" else phase)
     return QueryStatus(
         name=record.name,
-        state=_TEXTS.get(record.state, "held" if phase == "waiting" else phase),
+        state=state,
         gate=record.gate,
         priority=record.spec.priority,
         waited_s=known.waited_s if known else 0.0,
+        waits=known.waits if known and state == "held" else None,
         batches=metrics.batches,
         rows=metrics.rows,
         input_rate=metrics.arrival_rate,
