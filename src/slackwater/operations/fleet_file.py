@@ -4,13 +4,28 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from slackwater.common.toml_files import load_toml
 from slackwater.core.errors import UsageError
+from slackwater.traffic import parse_duration_s
 
 FILE_NAME = "fleet.toml"
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
+
+
+def _in_seconds(stated: object) -> object:
+    """Read a duration that is a text; others are checked as numbers."""
+    if not isinstance(stated, str):
+        return stated
+    try:
+        return parse_duration_s(stated)
+    except UsageError:
+        raise ValueError("no duration; write 2 or '2 seconds', say") from None
+
+
+# Seconds, or a text such as "2 seconds".
+Seconds = Annotated[float, BeforeValidator(_in_seconds), Field(gt=0)]
 
 
 class _Section(BaseModel):
@@ -46,11 +61,11 @@ class QuerySection(_Section):
     query: str  # module:function; called with the session and the arguments
     arguments: dict[str, Any] = {}
     priority: float = Field(1.0, ge=0)
-    max_wait: float | None = Field(None, gt=0)
+    max_wait: Seconds | None = None
     min_accuracy: float | None = Field(None, ge=0, le=1)  # its rows must be sheddable
-    target: float | None = Field(None, gt=0)  # seconds; latency of windows, else age of results
+    target: Seconds | None = None  # latency of windows, else age of results
     one_batch: Literal["auto", "off"] | None = None  # instead of the fleet's
-    idle_after: float | None = Field(None, gt=0)  # seconds; a silent input holds nothing up then
+    idle_after: Seconds | None = None  # a silent input holds nothing up then
     in_pieces: bool = False  # a backlog may be cut although the query has a watermark
     rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
     # The following are for functions that return a DataFrame; a writer brings its own.
@@ -76,13 +91,13 @@ class QuerySection(_Section):
 class QualitySection(_Section):
     """``[quality]``: how queries with a ``min_accuracy`` are shed."""
 
-    period: Annotated[float, Field(gt=0)] = 1.0  # seconds
+    period: Seconds = 1.0
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.05
     counts_others: bool = True  # whether CPU that other processes use is out of reach
-    batch_every: Annotated[float, Field(gt=0)] = 1.0  # seconds
-    drain: Annotated[float, Field(gt=0)] = 2.0  # seconds
+    batch_every: Seconds = 1.0
+    drain: Seconds = 2.0
     patience: Annotated[int, Field(ge=1)] = 10  # cycles
-    warmup: Annotated[float, Field(gt=0)] = 30.0  # seconds
+    warmup: Seconds = 30.0
 
 
 class WorkerSection(_Section):
@@ -100,7 +115,7 @@ class FleetFile(_Section):
     policy: str = "klink"
     parameters: dict[str, Any] = {}  # of the policy
     slots: int | None = Field(None, ge=1)
-    max_wait: float | None = Field(None, gt=0)
+    max_wait: Seconds | None = None
     gate: Literal["auto", "clock", "source", "none"] = "auto"
     controller: Literal["process", "thread"] = "process"
     one_batch: Literal["auto", "off"] = "auto"

@@ -13,7 +13,7 @@ from slackwater.traffic.delays import (
     ZipfDelays,
     parse_delays,
 )
-from slackwater.traffic.durations import parse_duration_s
+from slackwater.traffic.durations import as_seconds, parse_duration_s
 from slackwater.traffic.gaps import EvenGaps, GammaGaps, Gaps, parse_gaps
 from slackwater.traffic.randomness import BLOCK, block_generator, gather
 from slackwater.traffic.rates import Rate, parse_rate
@@ -37,6 +37,7 @@ __all__ = [
     "Traffic",
     "UniformDelays",
     "ZipfDelays",
+    "as_seconds",
     "block_generator",
     "gather",
     "parse_delays",
