@@ -20,6 +20,8 @@ from slackwater.cli.terminal import (
     write_json,
     write_line,
 )
+from slackwater.common.listing import unknown_query
+from slackwater.core.controller import REMEMBERED
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.ipc.client import ask
 from slackwater.ipc.questions import AskDecisions, Control, Controlled, Decisions, Question
@@ -39,7 +41,14 @@ FleetName = Annotated[
 @running.command()
 def explain(
     fleet: FleetName = None,
-    last: Annotated[int, typer.Option(min=1, help="How many decisions, newest first.")] = 20,
+    last: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=REMEMBERED,
+            help="How many decisions, newest first; older ones are forgotten.",
+        ),
+    ] = 20,
     query: Annotated[str | None, typer.Option(help="Only this query's.")] = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -59,11 +68,13 @@ def explain(
     answers = _ask_all(fleet, AskDecisions(last=last, query=query), Decisions)
     decisions = (decision for answer in answers for decision in answer)
     found = sorted(decisions, key=lambda decision: -decision.at_s)[:last]
+    known = look(_sockets(fleet)).queries
+    if query is not None and not found and query not in {each.name for each in known}:
+        raise unknown_query(query, [each.name for each in known])
     if found:
         console.print(decision_table(found))
     else:
-        console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
-    known = look(_sockets(fleet)).queries
+        console.print("no decision yet" + (f" about {query}" if query else ""))
     if query is not None:
         for line in waits_now(each for each in known if each.name == query):
             write_line(line)

@@ -110,11 +110,14 @@ def test_the_command_line_says_why_a_query_waits_now(
         eventually(lambda: "(half of its longest wait)" in (held() or ""))
         shown = CliRunner().invoke(running, ["status"]).output
         explained = CliRunner().invoke(running, ["explain", "--query", "query-0"]).output
+        wrong = CliRunner().invoke(running, ["explain", "--query", "qery-0"]).exception
     finally:
         fleet.close()
         controller.close()
     assert "held until" in shown
     assert "query-0 now: " in explained
+    assert str(wrong) == "the fleet has no query named 'qery-0'; did you mean 'query-0'?"
+    assert getattr(wrong, "exit_status", None) == 2
 
 
 def test_metrics_as_prometheus_reads_them(fleet: PretendFleet, page: Dashboard) -> None:

@@ -9,7 +9,6 @@ from slackwater.engines.spark.control.waiting import why_held
 from slackwater.policies import Policy
 from tests.policies.fleet_script import START, Scripted, run, windows
 
-
 pytestmark = pytest.mark.usefixtures("utc")
 
 
