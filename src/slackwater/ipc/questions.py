@@ -99,6 +99,8 @@ class QueryEntry(Struct, frozen=True):
     waited_s: float
     in_sink: bool = False
     waits: str | None = None  # why, for people; None: it does not
+    kept: int | None = None  # results that kept what was promised; None: nothing was
+    broken: int | None = None  # and those that did not
 
 
 class Status(Struct, frozen=True):
@@ -141,7 +143,7 @@ class QueryView(Struct, frozen=True):
     admissions: int
     stage: str
     metrics: MetricsView
-    kept: int | None = None  # results that kept its target; None: it has none
+    kept: int | None = None  # results that kept what was promised; None: nothing was
     broken: int | None = None  # and those that did not
     in_sink: bool = False  # its batch only waits for its sink
     waits: str | None = None  # why it is held, for people; None: it is not

@@ -223,6 +223,8 @@ def test_the_user_s_own_interval_is_kept(
     # Spark's rule, also when it is late: at most one trigger between two even seconds.
     starts = [instant_s(p.timestamp) for p in query.recentProgress if p.numInputRows]
     assert len({start // 2 for start in starts}) == len(starts)
+    row = fleet.status().queries[0]
+    assert (row.kept or 0) + (row.broken or 0) > 0  # and it is counted whether it was kept
 
 
 def test_several_triggers_cannot_be_held_by_the_clock(

@@ -132,6 +132,9 @@ def test_metrics_as_prometheus_reads_them(fleet: PretendFleet, page: Dashboard) 
             assert set(sample.labels) == {"query_name", "app_name"}
             assert sample.labels["app_name"] == "pretence"
             assert sample.labels["query_name"].startswith("query-")
+    promises = [families[f"slackwater_promises_{kind}"] for kind in ("kept", "broken")]
+    assert all(family.type == "counter" and len(family.samples) == 3 for family in promises)
+    assert sum(sample.value for family in promises for sample in family.samples) > 6
     latency = families["slackwater_latency_seconds"]
     assert latency.type == "histogram"
     counts = [s for s in latency.samples if s.name.endswith("_count")]

@@ -3,7 +3,7 @@
 from rich.table import Table
 from rich.text import Text
 
-from slackwater.engines.spark.queries.status import SHOWN, two_batches
+from slackwater.engines.spark.queries.status import SHOWN, in_time, two_batches
 from slackwater.operations.dashboard.status import FleetStatus, QueryStatus
 
 
@@ -23,6 +23,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
         "slack s",
         "latency s",
         "target s",
+        "in time",
         "lag rows",
         "lag s",
         "rows/s",
@@ -44,6 +45,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
             _text(query.slack_s, "+.2f"),
             _text(query.latencies_s[-1] if query.latencies_s else None, ".2f"),
             _text(query.target_s, "g"),
+            in_time(query.kept, query.broken),
             _text(query.lag_rows, ".0f"),
             _text(query.lag_s, ".1f"),
             _text(query.input_rows_per_second, ".0f"),

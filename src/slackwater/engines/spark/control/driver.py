@@ -220,7 +220,8 @@ class QueryStore:
             results = query.results.update(spec.deadlines, metrics, done_s)
             for result in results:
                 self.recent.add(ResultEvent(name, result.end_s, result.latency_s))
-            query.promises.update(spec, results, query.looked_s, done_s)
+            began_s = query.state.admitted_s
+            query.promises.update(spec, results, query.looked_s, began_s, done_s)
         return query.heard(metrics)
 
     @property

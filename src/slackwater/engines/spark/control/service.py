@@ -119,13 +119,15 @@ class ControllerService:
     def _status(self) -> Status:
         """Return all that is known of each query."""
         driver, now_s, waits = self.driver, self.driver.clock.now(), self._why_held()
-        states = [query.state for query in driver.store.queries.values()]
         return Status(
             now_s=now_s,
             slots=driver.slots,
             open=driver.hold_nothing,
             memory=driver.store.memory,
-            queries=tuple(entry(state, now_s, waits.get(state.name)) for state in states),
+            queries=tuple(
+                entry(query.state, now_s, query.promises, waits.get(name))
+                for name, query in driver.store.queries.items()
+            ),
         )
 
     def _why_held(self) -> dict[str, str]:

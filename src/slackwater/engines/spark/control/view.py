@@ -36,7 +36,9 @@ def view(
     )
 
 
-def entry(state: QueryState, now_s: float, waits: str | None = None) -> QueryEntry:
+def entry(
+    state: QueryState, now_s: float, promises: PromiseObserver, waits: str | None = None
+) -> QueryEntry:
     """Show all that is known of one query."""
     return QueryEntry(
         spec=spec_fields(state.spec),
@@ -48,4 +50,6 @@ def entry(state: QueryState, now_s: float, waits: str | None = None) -> QueryEnt
         waited_s=state.waited_s(now_s),
         in_sink=state.in_sink,
         waits=waits,
+        kept=promises.kept,
+        broken=promises.broken,
     )

@@ -33,6 +33,8 @@ class QueryStatus:
     batch_s: float | None = None
     state_rows: int | None = None
     rows_dropped_by_watermark: int | None = None  # so far
+    kept: int | None = None  # results that kept its target or trigger; None: it has neither
+    broken: int | None = None  # and those that did not
     restarts: int = 0
     error: str | None = None  # first line
     accuracy: Accuracies | None = None  # of a query that may be shed
@@ -69,13 +71,14 @@ class FleetStatus:
             "lag s": [_text(q.lag_s, ".2f") for q in queries],
             "batch s": [_text(q.batch_s, ".2f") for q in queries],
             "state rows": [_text(q.state_rows, "d") for q in queries],
+            "in time": [in_time(q.kept, q.broken) for q in queries],
             "dropped late": [_text(q.rows_dropped_by_watermark, "d") for q in queries],
             **{name: [_accuracy(q, name) for q in queries] for name in SHOWN},
             "restarts": [str(q.restarts) if q.restarts else "" for q in queries],
             "waits": [q.waits or "" for q in queries],
             "error": [q.error or "" for q in queries],
         }
-        optional = {"gate", "priority", "restarts", "waits", "error", *SHOWN}
+        optional = {"gate", "priority", "in time", "restarts", "waits", "error", *SHOWN}
         return {
             name: cells
             for name, cells in found.items()
@@ -151,6 +154,16 @@ def two_batches(reasons: Mapping[str, str | None]) -> list[str]:
     return [f"{names(who)}: two batches a window, because {why}" for why, who in found.items()]
 
 
+def in_time(kept: int | None, broken: int | None) -> str:
+    """Say how many of a query's results were as fresh as was promised.
+
+    >>> in_time(98, 2), in_time(0, 0), in_time(None, None)
+    ('98 of 100', '', '')
+    """
+    results = (kept or 0) + (broken or 0)
+    return f"{kept} of {results}" if results else ""
+
+
 # What people read; of a query that is active, its phase at the controller.
 _TEXTS = {
     State.DECLARED: "starting",
@@ -183,6 +196,8 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
         batch_s=metrics.batch_s,
         state_rows=metrics.state_rows,
         rows_dropped_by_watermark=metrics.rows_dropped_by_watermark,
+        kept=known.kept if known else None,
+        broken=known.broken if known else None,
         restarts=record.restarts,
         error=record.error,
         accuracy=record.accuracy(),

@@ -26,6 +26,8 @@ const COLUMNS = [
   { label: "rows/s", value: (q) => q.inputRowsPerSecond, text: (q) => whole(q.inputRowsPerSecond) },
   { label: "batch ms", value: (q) => q.batchDuration, text: (q) => whole(q.batchDuration) },
   { label: "late rows", title: "dropped behind the watermark", value: (q) => q.numRowsDroppedByWatermark, text: (q) => whole(q.numRowsDroppedByWatermark) },
+  { label: "in time", title: "results as fresh as the target or the trigger says", value: (q) => q.kept + q.broken ? q.kept / (q.kept + q.broken) : null,
+    text: (q) => q.kept + q.broken ? q.kept + " of " + (q.kept + q.broken) : "" },
   { label: "waits", kind: "why", title: "why it is held now", value: (q) => q.waits, text: (q) => q.waits || "", show: (cell, q) => {
     if (!cell.firstChild) cell.append(make("span"));
     say(cell.firstChild, q.waits || "");
@@ -42,7 +44,7 @@ const COLUMNS = [
   { label: "", always: true, show: (cell, q) => pauseButton(cell, q) },
 ];
 const SLACK = COLUMNS.findIndex((column) => column.label === "slack");
-const OPTIONAL = ["worker", "a window", "accuracy", "shed"];
+const OPTIONAL = ["worker", "in time", "a window", "accuracy", "shed"];
 const order = { column: null, up: true };
 const rows = new Map();
 const near = new IntersectionObserver((entries) => {
