@@ -67,6 +67,8 @@ MISTAKES = {
     "typo in a query": (query("rate") + "priorty = 2\n", "did you mean 'priority'?"),
     "typo in spark": (query("rate") + "[spark]\nmastr = 'x'\n", "did you mean 'master'?"),
     "wrong type": (query("rate") + "priority = 'high'\n", "'queries.q.priority'"),
+    "no duration": (query("rate") + "max_wait = 'soon'\n", "no duration; write 2 or '2 seconds'"),
+    "negative duration": (query("rate") + "target = '-2s'\n", "'queries.q.target'"),
     "negative priority": (query("rate") + "priority = -1\n", "'queries.q.priority'"),
     "no place": (query("rate") + "format = 'parquet'\n", 'format = "parquet" needs path'),
     "every without runs": (
@@ -75,7 +77,7 @@ MISTAKES = {
     ),
     "every is no duration": (
         query("rate") + "trigger = 'availableNow'\nevery = 'often'\n",
-        "'queries.q.every': every 'often' is no duration",
+        "'queries.q.every': no duration; write 2 or '2 seconds'",
     ),
     "every is nothing": (
         query("rate") + "trigger = 'once'\nevery = '0 seconds'\n",
@@ -139,7 +141,7 @@ def test_a_function_that_is_not_there_is_told_with_its_query(tmp_path: Path) -> 
 
 def test_a_trigger_that_cannot_be_planned_is_told_before_spark_starts(tmp_path: Path) -> None:
     write(tmp_path, query("windows", "odd") + "trigger = 'now and then'\n")
-    assert_one_line(slackwater(tmp_path, "plan"), "odd: trigger 'now and then' is no duration")
+    assert_one_line(slackwater(tmp_path, "plan"), "odd: trigger: 'now and then' is not a duration")
 
 
 def test_no_java(tmp_path: Path) -> None:
@@ -161,6 +163,11 @@ def test_no_java(tmp_path: Path) -> None:
 )
 def test_wrong_options_of_bench(tmp_path: Path, option: str, value: str, expected: str) -> None:
     assert_one_line(slackwater(tmp_path, "bench", "ysb", option, value), expected)
+
+
+def test_more_decisions_than_are_kept(tmp_path: Path) -> None:
+    done = slackwater(tmp_path, "explain", "--last", "100000")
+    assert_one_line(done, "less than or equal to 1000")
 
 
 def test_nobody_to_explain(tmp_path: Path) -> None:

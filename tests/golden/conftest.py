@@ -18,7 +18,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
 
 
 @pytest.fixture
-def controller(clock: VirtualClock, tmp_path: Path) -> Iterator[ScriptedController]:
+def controller(clock: VirtualClock, utc: None, tmp_path: Path) -> Iterator[ScriptedController]:
     controller = ScriptedController(tmp_path, clock)
     yield controller
     controller.close()

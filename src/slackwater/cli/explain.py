@@ -1,12 +1,13 @@
 """Decisions as a table that people can read."""
 
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.table import Table
 
 from slackwater.common.listing import names
+from slackwater.common.moments import clock_time, roughly
 from slackwater.core.model import Decision, Figures
+from slackwater.operations.dashboard.status import QueryStatus
 
 
 def decision_table(decisions: Iterable[Decision]) -> Table:
@@ -30,6 +31,15 @@ def decision_table(decisions: Iterable[Decision]) -> Table:
     return table
 
 
+def waits_now(queries: Iterable[QueryStatus]) -> Iterator[str]:
+    """Say why queries wait now, or what else they do."""
+    for query in queries:
+        if query.waits is None:
+            yield f"{query.name} now: {query.state}"
+        else:
+            yield f"{query.name} now: {query.waits}; it has waited for {roughly(query.waited_s)}"
+
+
 def due(figures: Figures, at_s: float) -> str:
     """Tell when the sweeping watermark was expected, with its interval, seen from the decision.
 
@@ -47,9 +57,7 @@ def due(figures: Figures, at_s: float) -> str:
 
 
 def _clock(time_s: float | None) -> str:
-    if time_s is None:
-        return ""
-    return f"{time.strftime('%H:%M:%S', time.localtime(time_s))}.{int(time_s % 1 * 1000):03d}"
+    return "" if time_s is None else f"{clock_time(time_s)}.{int(time_s % 1 * 1000):03d}"
 
 
 def _seconds(value: float | None) -> str:

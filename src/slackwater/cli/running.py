@@ -20,6 +20,8 @@ from slackwater.cli.terminal import (
     write_json,
     write_line,
 )
+from slackwater.common.listing import unknown_query
+from slackwater.core.controller import REMEMBERED
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.ipc.client import ask
 from slackwater.ipc.questions import AskDecisions, Control, Controlled, Decisions, Question
@@ -39,7 +41,14 @@ FleetName = Annotated[
 @running.command()
 def explain(
     fleet: FleetName = None,
-    last: Annotated[int, typer.Option(min=1, help="How many decisions, newest first.")] = 20,
+    last: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=REMEMBERED,
+            help="How many decisions, newest first; older ones are forgotten.",
+        ),
+    ] = 20,
     query: Annotated[str | None, typer.Option(help="Only this query's.")] = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -49,20 +58,26 @@ def explain(
     Slack is how long the query could still wait; below zero its result is on its way already.
     "watermark due" is when the watermark that completes the window was expected, seen from the
     moment of the decision, with its interval; "cost" covers all batches that the result needs.
-    Below it stands which queries take two batches a window, and why.
+    Below it stands why the query that is asked for waits now, and which queries take two batches
+    a window, and why.
     """
-    from slackwater.cli.explain import decision_table
+    from slackwater.cli.explain import decision_table, waits_now
     from slackwater.engines.spark.queries.status import two_batches
     from slackwater.operations.dashboard.command import look
 
     answers = _ask_all(fleet, AskDecisions(last=last, query=query), Decisions)
     decisions = (decision for answer in answers for decision in answer)
     found = sorted(decisions, key=lambda decision: -decision.at_s)[:last]
+    known = look(_sockets(fleet)).queries
+    if query is not None and not found and query not in {each.name for each in known}:
+        raise unknown_query(query, [each.name for each in known])
     if found:
         console.print(decision_table(found))
     else:
-        console.print("no decision yet" + (f" about a query named {query!r}" if query else ""))
-    known = look(_sockets(fleet)).queries
+        console.print("no decision yet" + (f" about {query}" if query else ""))
+    if query is not None:
+        for line in waits_now(each for each in known if each.name == query):
+            write_line(line)
     for line in two_batches({q.name: q.why_two_batches for q in known if query in (None, q.name)}):
         write_line(line)
     write_json(json_file, msgspec.to_builtins(found))
@@ -70,7 +85,7 @@ def explain(
 
 @running.command()
 def status(fleet: FleetName = None, json_file: JsonFile = None) -> None:
-    """Show every query of a running fleet once: its state, slack, last latency and lag.
+    """Show every query of a running fleet once: its state, slack, last latency, lag, why it waits.
 
     "late" are rows that were dropped because they came behind the watermark, so far.
     Of a `slackwater fleet` all workers are shown.

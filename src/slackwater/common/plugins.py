@@ -165,14 +165,15 @@ def hint(wrong: str, known: Iterable[str]) -> str:
     ("did you mean 'period'?", 'known: name, period')
     """
     names = list(known)
-    near = _nearest(wrong, names)
+    near = nearest(wrong, names)
     return f"did you mean {near!r}?" if near else f"known: {', '.join(names)}"
 
 
 def _question(wrong: str, known: Iterable[str]) -> str:
-    near = _nearest(wrong, known)
+    near = nearest(wrong, known)
     return f" Did you mean {near!r}?" if near else ""
 
 
-def _nearest(wrong: str, known: Iterable[str]) -> str | None:
+def nearest(wrong: str, known: Iterable[str]) -> str | None:
+    """Return the name that may have been meant, if one comes near."""
     return next(iter(get_close_matches(wrong, list(known), n=1)), None)

@@ -11,6 +11,7 @@ from slackwater.core.protocols import Clock, Enforcer, EngineDriver, Policy
 # schedule says when it must be asked again, so this is only a net below.
 IDLE_PERIOD_S = 1.0
 
+REMEMBERED = 1000  # decisions that ``explain`` can look back on
 WAITING_KEPT = 50  # names at most that a remembered decision has of those who waited
 
 
@@ -35,7 +36,7 @@ class Controller:
         clock: Clock,
         *,
         dry_run: bool = False,
-        remember: int = 1000,
+        remember: int = REMEMBERED,
     ) -> None:
         self.driver = driver
         self.policy = policy

@@ -119,6 +119,13 @@ class QueryState:
     def name(self) -> str:
         return self.spec.name
 
+    def may_begin_s(self, now_s: float) -> float:
+        """Return when its next batch may begin, whatever the policy: now, or a little later."""
+        until_s = self.spec.kept_open_until_s(now_s)
+        if self.spec.pace_s <= 0 or self.admitted_s is None:
+            return until_s
+        return max(until_s, self.admitted_s + self.spec.pace_s)
+
     def waited_s(self, now_s: float) -> float:
         """Return how long it has been at the gate; 0 when it is not there."""
         return max(0.0, now_s - self.since_s) if self.phase == "waiting" else 0.0
@@ -170,6 +177,21 @@ class Figures:
     arrival_low_s: float | None = None  # and the interval of that
     arrival_high_s: float | None = None
     cost_s: float | None = None  # of all batches still needed for that window
+
+
+Work = Literal["window", "result", "refresh", "look"]
+
+
+class Prospect(NamedTuple):
+    """When a query that waits will be let in, as its policy sees it."""
+
+    work: Work  # what its next batch is for; a look: its source has been silent
+    due_s: float  # from when on that is worth a batch
+    overdue_s: float  # from when on it goes before all others, whatever that is for
+    ahead: int | None = (
+        None  # how many go before it, of those that could go now; None: it could not
+    )
+    window_end_s: float | None = None  # the window that it works for
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,9 @@ class QueryEntry(Struct, frozen=True):
     metrics: QueryMetrics
     waited_s: float
     in_sink: bool = False
+    waits: str | None = None  # why, for people; None: it does not
+    kept: int | None = None  # results that kept what was promised; None: nothing was
+    broken: int | None = None  # and those that did not
 
 
 class Status(Struct, frozen=True):
@@ -140,9 +143,10 @@ class QueryView(Struct, frozen=True):
     admissions: int
     stage: str
     metrics: MetricsView
-    kept: int | None = None  # results that kept its target; None: it has none
+    kept: int | None = None  # results that kept what was promised; None: nothing was
     broken: int | None = None  # and those that did not
     in_sink: bool = False  # its batch only waits for its sink
+    waits: str | None = None  # why it is held, for people; None: it is not
 
 
 class BatchEvent(Struct, frozen=True, tag_field="kind", tag="batch"):

@@ -4,15 +4,29 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from slackwater.common.durations import duration_s
+from slackwater.common.durations import parse_duration_s
 from slackwater.common.toml_files import load_toml
 from slackwater.core.errors import UsageError
 
 FILE_NAME = "fleet.toml"
 RUN_TRIGGERS = ("availableNow", "once")
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
+
+
+def _in_seconds(stated: object) -> object:
+    """Read a duration that is a text; others are checked as numbers."""
+    if not isinstance(stated, str):
+        return stated
+    try:
+        return parse_duration_s(stated)
+    except UsageError:
+        raise ValueError("no duration; write 2 or '2 seconds', say") from None
+
+
+# Seconds, or a text such as "2 seconds".
+Seconds = Annotated[float, BeforeValidator(_in_seconds), Field(gt=0)]
 
 
 class _Section(BaseModel):
@@ -48,11 +62,11 @@ class QuerySection(_Section):
     query: str  # module:function; called with the session and the arguments
     arguments: dict[str, Any] = {}
     priority: float = Field(1.0, ge=0)
-    max_wait: float | None = Field(None, gt=0)
+    max_wait: Seconds | None = None
     min_accuracy: float | None = Field(None, ge=0, le=1)  # its rows must be sheddable
-    target: float | None = Field(None, gt=0)  # seconds; latency of windows, else age of results
+    target: Seconds | None = None  # latency of windows, else age of results
     one_batch: Literal["auto", "off"] | None = None  # instead of the fleet's
-    idle_after: float | None = Field(None, gt=0)  # seconds; a silent input holds nothing up then
+    idle_after: Seconds | None = None  # a silent input holds nothing up then
     in_pieces: bool = False  # a backlog may be cut although the query has a watermark
     rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
     # The following are for functions that return a DataFrame; a writer brings its own.
@@ -61,7 +75,7 @@ class QuerySection(_Section):
     output_mode: Literal["append", "update", "complete"] = "append"
     trigger: str | None = None  # processing time, for example "2 seconds"; or availableNow, once
     # With one of those, for writers too: how old results may be; None: one run, and no other.
-    every: str | None = None
+    every: Seconds | None = None
     options: dict[str, str] = {}
     checkpoint: str | None = None  # default: a folder of the query's name in `checkpoints`
     approximate: ApproximateSection | None = None  # then the function returns the input
@@ -76,7 +90,7 @@ class QuerySection(_Section):
         return self.trigger in RUN_TRIGGERS
 
     @property
-    def interval(self) -> str | None:
+    def interval(self) -> str | float | None:
         """How often it is to run, as far as is said."""
         return self.every if self.refreshed else self.trigger
 
@@ -93,18 +107,6 @@ class QuerySection(_Section):
             raise ValueError(f'{named} is not for trigger = "{self.trigger}": nothing is held')
         return self
 
-    @field_validator("every")
-    @classmethod
-    def _is_a_duration(cls, text: str | None) -> str | None:
-        if text is not None:
-            try:
-                seconds = duration_s("every", text)
-            except UsageError as error:
-                raise ValueError(str(error)) from None
-            if seconds <= 0:
-                raise ValueError("every must be positive")
-        return text
-
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
         if self.format in FILE_FORMATS and self.path is None and "path" not in self.options:
@@ -115,13 +117,13 @@ class QuerySection(_Section):
 class QualitySection(_Section):
     """``[quality]``: how queries with a ``min_accuracy`` are shed."""
 
-    period: Annotated[float, Field(gt=0)] = 1.0  # seconds
+    period: Seconds = 1.0
     headroom: Annotated[float, Field(ge=0, lt=1)] = 0.05
     counts_others: bool = True  # whether CPU that other processes use is out of reach
-    batch_every: Annotated[float, Field(gt=0)] = 1.0  # seconds
-    drain: Annotated[float, Field(gt=0)] = 2.0  # seconds
+    batch_every: Seconds = 1.0
+    drain: Seconds = 2.0
     patience: Annotated[int, Field(ge=1)] = 10  # cycles
-    warmup: Annotated[float, Field(gt=0)] = 30.0  # seconds
+    warmup: Seconds = 30.0
 
 
 class WorkerSection(_Section):
@@ -140,7 +142,7 @@ class FleetFile(_Section):
     parameters: dict[str, Any] = {}  # of the policy
     slots: int | None = Field(None, ge=1)
     runs_at_once: int | None = Field(None, ge=1)  # of tables; default: half of the slots
-    max_wait: float | None = Field(None, gt=0)
+    max_wait: Seconds | None = None
     gate: Literal["auto", "clock", "source", "none"] = "auto"
     controller: Literal["process", "thread"] = "process"
     one_batch: Literal["auto", "off"] = "auto"

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from rich.table import Table
 
-from slackwater.common.durations import duration_s
+from slackwater.common.durations import as_seconds
 from slackwater.core.windows import Deadlines
 from slackwater.engines.simulator.prediction import (
     MEASURED,
@@ -69,15 +69,13 @@ class Planned:
         )
 
 
-def trigger_s(name: str, text: str | None) -> float | None:
+def trigger_s(name: str, stated: str | float | None) -> float | None:
     """Read the interval of a query's trigger as Spark does.
 
     >>> trigger_s("q", "2 seconds"), trigger_s("q", "1 minute 500 milliseconds")
     (2.0, 60.5)
     """
-    if text is None:
-        return None
-    return duration_s(f"{name}: trigger", text)
+    return None if stated is None else as_seconds(f"{name}: trigger", stated)
 
 
 class Outline(Protocol):

@@ -11,6 +11,7 @@ from slackwater.core.errors import UsageError
 from slackwater.core.model import (
     Admission,
     Figures,
+    Prospect,
     QueryMetrics,
     QuerySpec,
     QueryState,
@@ -111,6 +112,10 @@ class Policy(ABC):
 
     def outlook(self, now_s: float) -> dict[str, Figures]:
         """Return what it expects of each query, for those who watch."""
+        return {}
+
+    def prospects(self, now_s: float) -> dict[str, Prospect]:
+        """Return when those that waited at the last decision will be let in, as far as it knows."""
         return {}
 
     def _find_overdue(self, snapshot: Snapshot) -> tuple[list[QueryState], float]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from slackwater import progress
-from slackwater.core.model import Admission, Figures, QueryState, Snapshot
+from slackwater.core.model import Admission, Figures, QueryState, Snapshot, Work
 from slackwater.policies._due_queries import Entry
 from slackwater.policies._known import (
     OTHER,
@@ -17,7 +17,7 @@ from slackwater.policies._known import (
     waiting_rows,
 )
 from slackwater.policies._load import Demand, Load
-from slackwater.policies.base import OVERDUE_SHARE, overdue_s
+from slackwater.policies.base import OVERDUE_SHARE
 from slackwater.policies.klink_paper import KlinkPaper
 from slackwater.progress.epochs import RETRY_S
 
@@ -235,8 +235,7 @@ class Klink(KlinkPaper):
             if _is_silent(known):  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)
-        least_s = self._load_hold_s if _is_silent(known) else self._load_round_s
-        late_s = overdue_s(query, least_s)
+        late_s = entry.overdue_s
         if known.came_s > query.since_s:  # until then there was nothing to wait for
             ripe_s = max(ripe_s, known.came_s)
             late_s += known.came_s - query.since_s
@@ -250,6 +249,10 @@ class Klink(KlinkPaper):
             cost_s=max(known.cost_s - query.metrics.beyond.fixed_s, 1e-3),  # what is done here
             ripe_s=ripe_s,
         )
+
+    def _bound_s(self, known: Known) -> float:
+        silent = _is_silent(known) and not self._interruptible
+        return self._load_hold_s if silent else self._load_round_s
 
     # -- whom to admit --------------------------------------------------------------------------
 
@@ -301,6 +304,11 @@ class Klink(KlinkPaper):
             self._row_limit(query, snapshot),
             self._figures(known, "refresh"),
         )
+
+    def _work(self, known: Known) -> Work:
+        if _is_silent(known):
+            return "look"
+        return "refresh" if known.refreshing else super()._work(known)
 
     def _figures(self, known: Known, stage: str) -> Figures:
         if not known.refreshing or stage == "drain":

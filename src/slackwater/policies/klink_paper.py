@@ -9,7 +9,15 @@ from operator import is_not
 
 from slackwater import progress
 from slackwater.core.errors import UsageError
-from slackwater.core.model import Admission, Figures, QueryState, Schedule, Snapshot
+from slackwater.core.model import (
+    Admission,
+    Figures,
+    Prospect,
+    QueryState,
+    Schedule,
+    Snapshot,
+    Work,
+)
 from slackwater.core.windows import Deadlines
 from slackwater.policies import _memory
 from slackwater.policies._due_queries import (
@@ -119,6 +127,12 @@ class KlinkPaper(Policy):
         known = self._known.items()
         return {name: self._figures(one, one.epochs.stage) for name, one in known}
 
+    def prospects(self, now_s: float) -> dict[str, Prospect]:
+        first = [*self._due_queries.overdue(now_s), *self._ready(now_s)]
+        ahead = {place: number for number, place in enumerate(first)}
+        waiting = ((place, q) for place, q in enumerate(self._queries) if q.phase == "waiting")
+        return {q.name: self._prospect(q, ahead.get(place)) for place, q in waiting}
+
     # -- what is known --------------------------------------------------------------------------
 
     def _look(self, snapshot: Snapshot) -> None:
@@ -172,7 +186,7 @@ class KlinkPaper(Policy):
         metrics = query.metrics
         grows = metrics.buffered_rows is not None
         return Entry(
-            overdue_s(query, self._load_round_s),
+            overdue_s(query, self._bound_s(known)),
             max(known.due_s, from_s),
             max(known.drain_s, from_s),
             query.since_s,
@@ -182,6 +196,10 @@ class KlinkPaper(Policy):
             (metrics.arrival_rate or 0.0) * row_cost_s(metrics) if grows else 0.0,
             metrics.batch_start_s or 0.0,
         )
+
+    def _bound_s(self, known: Known) -> float:
+        """Return the bound on waiting that the load asks for."""
+        return self._load_round_s
 
     def _meet(self, place: int, query: QueryState, before: Known | None) -> Known:
         deadlines: Deadlines = query.spec.deadlines
@@ -359,6 +377,23 @@ class KlinkPaper(Policy):
             min(known.epochs.period_s, query.spec.max_wait_s),
         )
         return fit if waiting_rows(query, snapshot.now_s) > fit else None
+
+    def _prospect(self, query: QueryState, ahead: int | None) -> Prospect:
+        known = self._known[query.name]
+        entry, end_s = self._entry(known, query, -math.inf), known.epochs.window_end_s
+        return Prospect(
+            self._work(known),
+            entry.due_s,
+            entry.overdue_s,
+            ahead,
+            end_s if math.isfinite(end_s) else None,
+        )
+
+    def _work(self, known: Known) -> Work:
+        """Tell what its next batch is for."""
+        if known.rank == OTHER:
+            return "look" if known.fruitless else "refresh"
+        return "result" if known.rank == EMIT else "window"
 
     def _figures(self, known: Known, stage: str) -> Figures:
         epochs = known.epochs

@@ -13,7 +13,6 @@ from slackwater.traffic.delays import (
     ZipfDelays,
     parse_delays,
 )
-from slackwater.traffic.durations import parse_duration_s
 from slackwater.traffic.gaps import EvenGaps, GammaGaps, Gaps, parse_gaps
 from slackwater.traffic.randomness import BLOCK, block_generator, gather
 from slackwater.traffic.rates import Rate, parse_rate
@@ -40,7 +39,6 @@ __all__ = [
     "block_generator",
     "gather",
     "parse_delays",
-    "parse_duration_s",
     "parse_gaps",
     "parse_rate",
 ]

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from slackwater.common.durations import parse_duration_s
 from slackwater.core.errors import UsageError
-from slackwater.traffic.durations import parse_duration_s
 
 TAIL = 1e-9  # share of draws at most that the cap changes
 

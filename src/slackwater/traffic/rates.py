@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from slackwater.common.durations import parse_duration_s
 from slackwater.core.errors import UsageError
-from slackwater.traffic.durations import parse_duration_s
 
 VALID_FORMS = (
     "1000, constant:1000, steps:0=1000,10=5000, burst:1000:5000:every=10:for=2, trace:FILE.csv"

@@ -223,6 +223,8 @@ def test_the_user_s_own_interval_is_kept(
     # Spark's rule, also when it is late: at most one trigger between two even seconds.
     starts = [instant_s(p.timestamp) for p in query.recentProgress if p.numInputRows]
     assert len({start // 2 for start in starts}) == len(starts)
+    row = fleet.status().queries[0]
+    assert (row.kept or 0) + (row.broken or 0) > 0  # and it is counted whether it was kept
 
 
 def test_several_triggers_cannot_be_held_by_the_clock(
@@ -312,6 +314,19 @@ def test_a_failing_query_leaves_the_others_alone(
     assert [q.state for q in fleet.status().queries if q.name == "bad"] == ["failed"]
 
 
+def test_a_raising_sink_is_told_with_its_own_error(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    def parse(batch: DataFrame, number: int) -> None:
+        raise ValueError("cannot parse row 2000")
+
+    fleet = make_fleet("fcfs")
+    fleet.start(rate(spark).writeStream.foreachBatch(parse), name="bad")
+    eventually(lambda: "bad" in fleet.failures, limit_s=60)
+    assert fleet.failures == {"bad": "ValueError: cannot parse row 2000"}
+    assert "ValueError: cannot parse row 2000" in str(fleet.status())
+
+
 def test_the_controller_can_be_a_thread(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
@@ -376,20 +391,69 @@ def test_wrong_usage_is_told_in_one_line(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:
     fleet = make_fleet("fcfs")
-    fleet.start(rate(spark).writeStream.format("noop"), name="q")
+    running = fleet.start(rate(spark).writeStream.format("noop"), name="q")
     for mistake in (
         lambda: Fleet(spark, "fcsf"),
         lambda: Fleet(spark, slots=0),
         lambda: Fleet(spark, gate="door"),  # type: ignore[arg-type]
         lambda: Fleet(spark, max_wait=-1),
+        lambda: Fleet(spark, max_wait="soon"),
+        lambda: fleet.start(rate(spark)),  # type: ignore[arg-type]
+        lambda: fleet.start(running),  # type: ignore[arg-type]
+        lambda: fleet.start("q"),  # type: ignore[arg-type]
+        lambda: fleet.start(rate(spark).writeStream.format("noop"), name="p", target=0),
+        lambda: fleet.start(rate(spark).writeStream.format("noop"), name="p", idle_after="soon"),
         lambda: fleet.start(rate(spark).writeStream.format("noop"), name="q"),
         lambda: fleet.start(rate(spark).writeStream.format("noop"), name="p", priority=-1),
         lambda: fleet.gate(spark.range(3), "batch"),
+        lambda: fleet.explain(100_000),
+        lambda: fleet.explain(-1),
+        lambda: fleet.explain(query="nope"),
         lambda: fleet.gate(reduce(DataFrame.union, [rate(spark) for _ in range(4)]), "wide"),
     ):
         with pytest.raises(UsageError) as caught:
             mistake()
         assert "\n" not in str(caught.value)
+
+
+def test_durations_may_be_texts(spark: SparkSession, make_fleet: Callable[..., Fleet]) -> None:
+    fleet = make_fleet("fcfs", max_wait="1 minute")
+    assert fleet.max_wait == 60.0
+    writer = rate(spark).writeStream.format("noop")
+    fleet.start(writer, name="q", max_wait="2 seconds", target="1500ms")
+    eventually(lambda: bool(ask(fleet.socket, AskStatus(), Status).queries))
+    spec = ask(fleet.socket, AskStatus(), Status).queries[0].spec
+    assert (spec.max_wait_s, spec.target_s) == (2.0, 1.5)
+
+
+def test_a_fleet_that_was_stopped_starts_nothing(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs")
+    fleet.stop()
+    with pytest.raises(UsageError, match="has been stopped: make another Fleet"):
+        fleet.start(rate(spark).writeStream.format("noop"), name="late")
+
+
+def test_looks_that_spark_reports_are_no_batches(
+    spark: SparkSession,
+    make_fleet: Callable[..., Fleet],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    setting = "spark.sql.streaming.noDataProgressEventInterval"
+    spark.conf.set(setting, "0")
+    try:
+        fleet = make_fleet("klink")
+        assert f"{setting} is 0" in caplog.text
+        frame = spark.readStream.schema("value long").csv(str(tmp_path))
+        query = fleet.start(frame.writeStream.format("noop"), name="q")
+        eventually(lambda: len(query.recentProgress) >= 3, limit_s=60)  # looks without a file
+        (tmp_path / "a.csv").write_text("1\n2\n")
+        eventually(lambda: fleet.status().queries[0].rows == 2, limit_s=60)
+        assert fleet.status().queries[0].batches == 1
+    finally:
+        spark.conf.unset(setting)
 
 
 def test_the_socket_goes_with_the_fleet(make_fleet: Callable[..., Fleet]) -> None:

@@ -243,7 +243,7 @@ def test_a_table_is_paused_and_resumed(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"every": "now and then"}, "t: every 'now and then' is no duration"),
+        ({"every": "now and then"}, "t: every: 'now and then' is not a duration"),
         ({"every": 0}, "t: every must be positive"),
         ({"every": "0 seconds"}, "t: every must be positive"),
         ({"trigger": "2 seconds"}, "t: trigger is availableNow or once, not '2 seconds'"),

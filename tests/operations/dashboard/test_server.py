@@ -95,6 +95,31 @@ def test_the_command_line_says_why_a_window_takes_two_batches(
     assert f"query-0, query-2: two batches a window, because {reason}" in shown
 
 
+def test_the_command_line_says_why_a_query_waits_now(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(path.parent))
+    monkeypatch.setenv("COLUMNS", "250")
+    controller = ControllerThread(ControllerSettings(str(socket_path("ads")), "klink", slots=2))
+    fleet = PretendFleet(socket_path("ads"), queries=1, window_s=600.0)
+
+    def held() -> str | None:
+        return next((q.waits for q in look([socket_path("ads")]).queries), None)
+
+    try:
+        eventually(lambda: "(half of its longest wait)" in (held() or ""))
+        shown = CliRunner().invoke(running, ["status"]).output
+        explained = CliRunner().invoke(running, ["explain", "--query", "query-0"]).output
+        wrong = CliRunner().invoke(running, ["explain", "--query", "qery-0"]).exception
+    finally:
+        fleet.close()
+        controller.close()
+    assert "held until" in shown
+    assert "query-0 now: " in explained
+    assert str(wrong) == "the fleet has no query named 'qery-0'; did you mean 'query-0'?"
+    assert getattr(wrong, "exit_status", None) == 2
+
+
 def test_metrics_as_prometheus_reads_them(fleet: PretendFleet, page: Dashboard) -> None:
     eventually(lambda: all(len(q["latencies_s"]) > 2 for q in queries(page).values()))
     answer = ask(page, "/metrics")
@@ -107,6 +132,9 @@ def test_metrics_as_prometheus_reads_them(fleet: PretendFleet, page: Dashboard) 
             assert set(sample.labels) == {"query_name", "app_name"}
             assert sample.labels["app_name"] == "pretence"
             assert sample.labels["query_name"].startswith("query-")
+    promises = [families[f"slackwater_promises_{kind}"] for kind in ("kept", "broken")]
+    assert all(family.type == "counter" and len(family.samples) == 3 for family in promises)
+    assert sum(sample.value for family in promises for sample in family.samples) > 6
     latency = families["slackwater_latency_seconds"]
     assert latency.type == "histogram"
     counts = [s for s in latency.samples if s.name.endswith("_count")]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slackwater.common.durations import parse_duration_s
 from slackwater.core.errors import UsageError
 from slackwater.engines.simulator.flow import Floats
-from slackwater.traffic import parse_duration_s
 
 VALID_FORMS = "even, bursts:PEAK:LASTS:EVERY (bursts:3:5s:20s, say)"
 SEEN_S = 2.0  # over which a rate is measured

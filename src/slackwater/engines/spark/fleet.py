@@ -28,7 +28,14 @@ from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.refreshes import RefreshedTables, Refresher
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.restarts import Restarter
-from slackwater.engines.spark.queries.specs import query_spec, refuse_unknown_choice
+from slackwater.engines.spark.queries.specs import (
+    Duration,
+    query_spec,
+    refuse_no_writer,
+    refuse_unknown_choice,
+    seconds,
+    warn_of_progress_without_data,
+)
 from slackwater.engines.spark.queries.view import FleetView
 from slackwater.engines.spark.shedding.fleet import FleetQuality
 from slackwater.engines.spark.shedding.loop import QualitySettings
@@ -60,8 +67,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         ``clock`` (nothing about a query changes), ``source`` (public API only), ``none``, or
         ``auto``: the clock gate where this Spark has what it needs.
     max_wait
-        Seconds that a micro-batch waits at most, whatever the policy, unless the load leaves no
-        time for that; a query may have its own.
+        Seconds, or a text such as ``"2 seconds"``, that a micro-batch waits at most, whatever the
+        policy, unless the load leaves no time for that; a query may have its own.
         Default: 10, or two and a half times the distance of its windows if that is longer.
     controller
         ``process`` (a process of its own) or ``thread``.
@@ -92,7 +99,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         name: str | None = None,
         slots: int | None = None,
         gate: GateKind = "auto",
-        max_wait: float | None = None,
+        max_wait: Duration | None = None,
         controller: Literal["process", "thread"] = "process",
         dry_run: bool = False,
         starts_at_once: int = 4,
@@ -104,8 +111,6 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         for what, number in (("slots", slots), ("runs_at_once", runs_at_once)):
             if number is not None and number < 1:
                 raise UsageError(f"{what} must be at least 1, not {number}")
-        if max_wait is not None and max_wait <= 0:
-            raise UsageError(f"max_wait must be positive, not {max_wait}")
         refuse_unknown_choice(one_batch)
         given = parameters or {}
         self._gated = policies.load(policy, **given).gated  # wrong names fail here
@@ -113,9 +118,10 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         self.policy = policy
         self.name = name or default_fleet_name()
         self.slots = slots or default_slots(spark.sparkContext.defaultParallelism)
-        self.max_wait = max_wait
+        self.max_wait = seconds("max_wait", max_wait)
         self.one_batch = one_batch
         self.gate_kind, self.gate_reason = choose_gate(spark, gate)
+        warn_of_progress_without_data(spark)
         self.socket = socket_path(self.name)
         refuse_if_answered(self.socket, self.name)
         self._closing = threading.Event()
@@ -154,12 +160,12 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         *,
         name: str | None = None,
         priority: float = 1.0,
-        max_wait: float | None = None,
+        max_wait: Duration | None = None,
         deadlines: Deadlines | None = None,
         min_accuracy: float | None = None,
-        target: float | None = None,
+        target: Duration | None = None,
         one_batch: Literal["auto", "off"] | None = None,
-        idle_after: float | None = None,
+        idle_after: Duration | None = None,
         in_pieces: bool = False,
         frontier: ToldFrontier | None = None,
     ) -> StreamingQuery:
@@ -177,14 +183,15 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             machine, rows are dropped down to this, those of less important queries first. Its
             rows must be ``sheddable``. None: nothing is dropped, ever.
         target
-            Seconds. Of windows in append mode: from a window's end to its result; the page and the
-            metrics show what is reached beside it. Of all other queries: how old results may be,
-            which ``klink`` keeps with as few batches as it can. None: as fresh as there is room.
+            Seconds, or a text such as ``"2 seconds"``. Of windows in append mode: from a window's
+            end to its result. Of all other queries: how old results may be, which ``klink`` keeps
+            with as few batches as it can. None: as fresh as there is room. Status, page and
+            metrics count the results that kept it, and those that did not.
         one_batch
             Instead of the fleet's.
         idle_after
-            Seconds: an input that has told nothing for so long holds up no window and no other
-            input. Rows that it brings later may be dropped. None: windows wait for it.
+            Seconds, or a text: an input that has told nothing for so long holds up no window and no
+            other input. Rows that it brings later may be dropped. None: windows wait for it.
         in_pieces
             A backlog may be read in pieces that fit into memory, at Spark's own sources too, though
             the query has a watermark: rows come in the order of their event times, but for the
@@ -196,10 +203,12 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             Spark's rate source and its Kafka source with the watermark on ``timestamp`` need none;
             for event times in Kafka's payload there is :func:`kafka_frontier`.
         """
+        refuse_no_writer(writer)
+        self._refuse_stopped()
         known = self._registry.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
             raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
-        stated_s = self.max_wait if max_wait is None else max_wait
+        stated_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
         stated = deadlines or Deadlines()
         spec = query_spec(name or "", priority, stated_s, stated, target, idle_after)
         may_raise = refuse_unknown_choice(one_batch or self.one_batch) == "auto"
@@ -228,14 +237,15 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         *,
         name: str | None = None,
         priority: float = 1.0,
-        max_wait: float | None = None,
+        max_wait: Duration | None = None,
         deadlines: Deadlines | None = None,
     ) -> StreamingQuery:
         """Take over a query that runs already, with its checkpoint as it is (clock gate)."""
+        self._refuse_stopped()
         if self.gate_kind == "source":
             raise UsageError(f"a running query can be held only by its clock: {self.gate_reason}")
         name = name or query.name or f"query-{query.id[:8]}"
-        stated_s = self.max_wait if max_wait is None else max_wait
+        stated_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
         spec = query_spec(name, priority, stated_s, deadlines or discover_query(query))
         self._launcher.hold(query, spec, self.one_batch == "auto")
         return query
@@ -246,16 +256,17 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         name: str,
         *,
         priority: float = 1.0,
-        max_wait: float | None = None,
+        max_wait: Duration | None = None,
         deadlines: Deadlines | None = None,
     ) -> DataFrame:
         """Return ``df`` behind a source gate: write it with ``writeStream``, named ``name``.
 
         Start it with :meth:`start` and it is also started again if its gate's process is killed.
         """
+        self._refuse_stopped()
         found = discover(df)
         source_gate.refuse_ungatable(name, df, len(found.inputs))
-        stated_s = self.max_wait if max_wait is None else max_wait
+        stated_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
         spec = query_spec(name, priority, stated_s, deadlines or found)
         self._registry.add(QueryRecord(spec, "source", State.DECLARED, stated_wait_s=stated_s))
         limited = find_limited(df)
@@ -299,6 +310,10 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         self._agent.close()
         self._control.close()
         self._approximations.close()
+
+    def _refuse_stopped(self) -> None:
+        if self._closing.is_set():
+            raise UsageError(f"the fleet {self.name} has been stopped: make another Fleet")
 
     def __enter__(self) -> Self:
         return self

@@ -52,7 +52,7 @@ COUNTERS = (
         "Rows that came behind the watermark, as its stateful operators count them.",
     ),
     ("admissions", "admissions", "Micro-batches that were admitted."),
-    ("promises_kept", "kept", "Results that were in time for its target."),
+    ("promises_kept", "kept", "Results that were as fresh as its target or trigger says."),
     ("promises_broken", "broken", "Results that were not."),
     ("restarts", "restarts", "Times that it was started again."),
 )

@@ -63,6 +63,7 @@ class QueryStatus(Struct, frozen=True):
     stage: str | None
     since_s: float | None
     waited_s: float
+    waits: str | None
     priority: float | None
     max_wait_s: float | None
     target_s: float | None
@@ -156,6 +157,7 @@ def _query(fleet: str, name: str, seen: QueryView | None, answer: Watched) -> Qu
         stage=outlook.stage if outlook else None,
         since_s=seen.since_s if seen else None,
         waited_s=now_s - seen.since_s if seen and held else 0.0,
+        waits=seen.waits if seen and held else None,
         priority=seen.priority if seen else None,
         max_wait_s=seen.max_wait_s if seen else None,
         target_s=seen.target_s if seen else None,

@@ -3,7 +3,7 @@
 from rich.table import Table
 from rich.text import Text
 
-from slackwater.engines.spark.queries.status import SHOWN, two_batches
+from slackwater.engines.spark.queries.status import SHOWN, in_time, two_batches
 from slackwater.operations.dashboard.status import FleetStatus, QueryStatus
 
 
@@ -23,6 +23,7 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
         "slack s",
         "latency s",
         "target s",
+        "in time",
         "lag rows",
         "lag s",
         "rows/s",
@@ -33,6 +34,9 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
     tables = any(query.age_s is not None or query.every_s is not None for query in queries)
     for name in (*shown, *(("age s", "every s") if tables else ())):
         table.add_column(name, justify="right")
+    waits = any(query.waits for query in queries)
+    if waits:
+        table.add_column("waits", overflow="fold")
     table.add_column("error", overflow="fold")
     for query in queries:
         table.add_row(
@@ -42,12 +46,14 @@ def status_table(fleet: FleetStatus, queries: list[QueryStatus]) -> Table:
             _text(query.slack_s, "+.2f"),
             _text(query.latencies_s[-1] if query.latencies_s else None, ".2f"),
             _text(query.target_s, "g"),
+            in_time(query.kept, query.broken),
             _text(query.lag_rows, ".0f"),
             _text(query.lag_s, ".1f"),
             _text(query.input_rows_per_second, ".0f"),
             _text(query.rows_dropped_by_watermark, "d"),
             *(_text(getattr(query.accuracy, name, None), ".0%") for name in shown),
             *((_text(query.age_s, ".0f"), _text(query.every_s, "g")) if tables else ()),
+            *((query.waits or "",) if waits else ()),
             Text(query.error or ""),  # it may look like markup
         )
     return table

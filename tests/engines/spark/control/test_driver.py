@@ -7,6 +7,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,11 @@ def control(path: Path, action: str, **details: str) -> Controlled:
     return ask(path, Control(action=action, **details), Controlled)
 
 
+def now_text() -> str:
+    """Return this moment as Spark writes it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def phases(path: Path) -> dict[str, str]:
     return {query.spec.name: query.phase for query in status(path).queries}
 
@@ -204,6 +210,35 @@ def test_explain_tells_why(path: Path, gate: Gate) -> None:
     decision = decisions(path)[0]
     assert decision.query == "a"
     assert decision.reason.startswith("first at the gate")
+
+
+def test_a_query_that_is_held_says_why(path: Path, gate: Gate) -> None:
+    gate.arrive("a")
+    eventually(lambda: gate.grants == [("a", 1)])
+    gate.arrive("b")
+    eventually(lambda: phases(path) == {"a": "running", "b": "waiting"})
+    assert {q.spec.name: q.waits for q in status(path).queries} == {"a": None, "b": "no slot free"}
+    assert {q.name: q.waits for q in watched(path).queries} == {"a": None, "b": "no slot free"}
+
+
+def test_kept_and_broken_promises_are_told(path: Path, gate: Gate) -> None:
+    gate.link.send(spec_message(QuerySpec("a", target_s=60.0)))
+    gate.link.send(spec_message(QuerySpec("b", target_s=1e-6)))
+    gate.link.send(spec_message(QuerySpec("c")))
+    for name in "abc":
+        for seq in (1, 2, 3):
+            gate.arrive(name, seq)
+            eventually(lambda: (name, seq) in gate.grants)  # noqa: B023
+        took = Durations(add_batch=9, trigger_execution=9)
+        gate.link.send(Progress(name, QueryProgress(now_text(), 5, took)))
+        gate.link.send(Done(name))
+    wanted = {"a": (1, 0), "b": (0, 1), "c": (None, None)}
+
+    def told() -> bool:
+        answers = {q.spec.name: (q.kept, q.broken) for q in status(path).queries}
+        return answers == wanted == {q.name: (q.kept, q.broken) for q in watched(path).queries}
+
+    eventually(told)
 
 
 def test_off_opens_and_on_holds_again(path: Path, gate: Gate) -> None:

@@ -21,7 +21,6 @@ from slackwater.core.protocols import Clock
 from slackwater.engines.spark.control.guard import Guard
 from slackwater.engines.spark.control.query import Query
 from slackwater.engines.spark.control.recent import Recent
-from slackwater.engines.spark.control.view import entry
 from slackwater.engines.spark.progress import batch_end_s, coming_of
 from slackwater.ipc.messages import (
     Arrive,
@@ -43,13 +42,11 @@ from slackwater.ipc.messages import (
 from slackwater.ipc.progress import QueryProgress
 from slackwater.ipc.questions import (
     Ask,
-    AskStatus,
     BatchEvent,
     Event,
     Failure,
     Question,
     ResultEvent,
-    Status,
     answer,
     read_from_gate,
 )
@@ -193,7 +190,8 @@ class QueryStore:
             results = query.results.update(spec.deadlines, metrics, done_s)
             for result in results:
                 self.recent.add(ResultEvent(name, result.end_s, result.latency_s))
-            query.promises.update(spec, results, query.looked_s, done_s)
+            began_s = query.state.admitted_s
+            query.promises.update(spec, results, query.looked_s, began_s, done_s)
         return query.heard(metrics)
 
     @property
@@ -230,7 +228,7 @@ class GateDriver:
     hold_nothing
         Grant every arrival at once (dry run, or switched off).
     answers
-        Answers questions other than those for the status.
+        Answers questions.
     guard, held_up
         Watches whether holding does harm, where somebody can say how many are held up.
     """
@@ -287,12 +285,9 @@ class GateDriver:
 
     def _shown(self, state: QueryState, now_s: float) -> QueryState:
         """Show a query that must not begin yet as one that is not there yet."""
-        spec = state.spec
-        if (spec.keep_open_s <= 0 and spec.pace_s <= 0) or state.phase != "waiting":
+        if state.phase != "waiting":
             return state
-        until_s = spec.kept_open_until_s(now_s)
-        if state.admitted_s is not None:
-            until_s = max(until_s, state.admitted_s + spec.pace_s)
+        until_s = state.may_begin_s(now_s)
         if until_s <= now_s:
             return state
         self._released_s = min(self._released_s, until_s)
@@ -331,8 +326,7 @@ class GateDriver:
         """Take a message; return whether a decision may be due."""
         if isinstance(message, FromGate):
             return self.store.hear(message, client, self.clock.now())
-        value = self.status() if isinstance(message, AskStatus) else self._answers(message)
-        self._server.send(client, answer(value))
+        self._server.send(client, answer(self._answers(message)))
         return False
 
     def dropped(self, client: Client) -> None:
@@ -342,14 +336,3 @@ class GateDriver:
     def tell(self, command: Command) -> None:
         """Tell the fleet what somebody wants of it."""
         self._server.broadcast(command)
-
-    def status(self) -> Status:
-        """Return all that is known."""
-        now_s = self.clock.now()
-        return Status(
-            now_s=now_s,
-            slots=self.slots,
-            open=self.hold_nothing,
-            memory=self.store.memory,
-            queries=tuple(entry(query.state, now_s) for query in self.store.queries.values()),
-        )

@@ -27,12 +27,14 @@ from slackwater.core.errors import SlackwaterError
 from slackwater.core.model import Figures, Snapshot
 from slackwater.engines.spark.control.driver import GateDriver, unknown_question
 from slackwater.engines.spark.control.guard import Guard
-from slackwater.engines.spark.control.view import view
+from slackwater.engines.spark.control.view import entry, view
+from slackwater.engines.spark.control.waiting import why_held
 from slackwater.ipc.messages import Command
 from slackwater.ipc.questions import (
     Ask,
     AskCost,
     AskDecisions,
+    AskStatus,
     AskWatch,
     Control,
     Controlled,
@@ -40,6 +42,7 @@ from slackwater.ipc.questions import (
     Decisions,
     Failure,
     Question,
+    Status,
     Watched,
 )
 from slackwater.policies import Policy
@@ -101,6 +104,8 @@ class ControllerService:
 
     def _answer(self, question: Question | Ask) -> object:
         match question:
+            case AskStatus():
+                return self._status()
             case AskDecisions():
                 return self._decisions(question)
             case Control():
@@ -110,6 +115,30 @@ class ControllerService:
             case AskWatch():
                 return self._watch(question)
         return unknown_question(question)
+
+    def _status(self) -> Status:
+        """Return all that is known of each query."""
+        driver, now_s, waits = self.driver, self.driver.clock.now(), self._why_held()
+        return Status(
+            now_s=now_s,
+            slots=driver.slots,
+            open=driver.hold_nothing,
+            memory=driver.store.memory,
+            queries=tuple(
+                entry(query.state, now_s, query.promises, waits.get(name))
+                for name, query in driver.store.queries.items()
+            ),
+        )
+
+    def _why_held(self) -> dict[str, str]:
+        """Say of each query that is held why it is."""
+        driver, policy = self.driver, self.controller.policy
+        waiting = [query.state for query in driver.store.waiting]
+        if not waiting:
+            return {}
+        now_s = driver.clock.now()
+        prospects = policy.prospects(now_s) if isinstance(policy, Policy) else {}
+        return why_held(waiting, prospects, driver.collect(now_s).free_slots, now_s)
 
     def _decisions(self, asked: AskDecisions) -> Decisions:
         newest_first = reversed(self.controller.decisions)
@@ -147,6 +176,7 @@ class ControllerService:
         newest = min(max(0, fresh), len(self.controller.decisions), MOST_AT_ONCE)
         kept = tuple(islice(reversed(self.controller.decisions), newest))
         driver, store, cost = self.driver, self.driver.store, self._cost()
+        waits = self._why_held()
         return Watched(
             now_s=driver.clock.now(),
             slots=driver.slots,
@@ -157,7 +187,10 @@ class ControllerService:
             asked=store.inputs.asked,
             asking_s=store.inputs.asking_s,
             memory=store.memory,
-            queries=tuple(view(q.state, q.stage, q.promises) for q in store.queries.values()),
+            queries=tuple(
+                view(query.state, query.stage, query.promises, waits.get(name))
+                for name, query in store.queries.items()
+            ),
             app_name=store.notes.app_name,
             gate=store.notes.gate,
             notes=store.notes.notes,

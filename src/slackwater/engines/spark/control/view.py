@@ -6,7 +6,9 @@ from slackwater.ipc.questions import MetricsView, QueryEntry, QueryView
 from slackwater.metrics.promises import PromiseObserver
 
 
-def view(state: QueryState, stage: str, promises: PromiseObserver) -> QueryView:
+def view(
+    state: QueryState, stage: str, promises: PromiseObserver, waits: str | None = None
+) -> QueryView:
     """Show one query to those who watch.
 
     >>> from slackwater.core.model import QuerySpec
@@ -30,10 +32,13 @@ def view(state: QueryState, stage: str, promises: PromiseObserver) -> QueryView:
         kept=promises.kept,
         broken=promises.broken,
         in_sink=state.in_sink,
+        waits=waits,
     )
 
 
-def entry(state: QueryState, now_s: float) -> QueryEntry:
+def entry(
+    state: QueryState, now_s: float, promises: PromiseObserver, waits: str | None = None
+) -> QueryEntry:
     """Show all that is known of one query."""
     return QueryEntry(
         spec=spec_fields(state.spec),
@@ -44,4 +49,7 @@ def entry(state: QueryState, now_s: float) -> QueryEntry:
         metrics=state.metrics,
         waited_s=state.waited_s(now_s),
         in_sink=state.in_sink,
+        waits=waits,
+        kept=promises.kept,
+        broken=promises.broken,
     )

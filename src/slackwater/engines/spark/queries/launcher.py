@@ -13,6 +13,7 @@ from dataclasses import replace
 from pyspark.sql.streaming.query import StreamingQuery
 
 from slackwater.common.exceptions import first_line
+from slackwater.common.listing import unknown_query
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
@@ -295,7 +296,7 @@ class Launcher:
                 if present is not None and present.born == record.born:
                     yield present
                     return
-        raise UsageError(f"the fleet has no query named {name!r}")
+        raise unknown_query(name, [record.name for record in self._registry.all()])
 
     # -- waiting --------------------------------------------------------------------------------
 

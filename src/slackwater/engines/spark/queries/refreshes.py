@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from slackwater.common.durations import duration_s
+from slackwater.common.durations import as_seconds
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
 from slackwater.core.protocols import Clock
@@ -261,9 +261,7 @@ class RefreshedTables:
         """
         if trigger not in ("availableNow", "once"):
             raise UsageError(f"{name}: trigger is availableNow or once, not {trigger!r}")
-        every_s = duration_s(f"{name}: every", every) if isinstance(every, str) else every
-        if every_s is not None and not 0 < every_s < math.inf:
-            raise UsageError(f"{name}: every must be positive ({every})")
+        every_s = None if every is None else as_seconds(f"{name}: every", every)
         wait_s = self.max_wait if max_wait is None else max_wait
         spec = query_spec(name, priority, wait_s, Deadlines())
         writer = writer.queryName(name).option("checkpointLocation", str(checkpoint))

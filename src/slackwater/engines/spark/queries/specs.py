@@ -1,9 +1,21 @@
 """What the controller is told of a query before it runs."""
 
+import logging
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from slackwater.common.durations import as_seconds
 from slackwater.core.errors import UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 
+Duration = float | str  # seconds, or as people write it: "2 seconds", "150ms"
+
+log = logging.getLogger("slackwater.fleet")
+
+_NO_DATA = "spark.sql.streaming.noDataProgressEventInterval"
 USUAL_WAIT_S = 10.0
 WINDOWS_OF_WAIT = 2.5  # a query is served before all others after half of its bound
 
@@ -34,17 +46,46 @@ def query_spec(
     priority: float,
     stated_wait_s: float | None,
     deadlines: Deadlines,
-    target_s: float | None = None,
-    idle_after_s: float | None = None,
+    target: Duration | None = None,
+    idle_after: Duration | None = None,
 ) -> QuerySpec:
     """Make a spec of what a user states; refuse what makes no sense."""
-    wait_s = max_wait_s(stated_wait_s, deadlines)
     if priority < 0:
         raise UsageError(f"{name}: priority must not be negative ({priority})")
-    if wait_s <= 0:
-        raise UsageError(f"{name}: max_wait must be positive ({wait_s})")
-    if idle_after_s is not None and idle_after_s <= 0:
-        raise UsageError(f"{name}: idle_after must be positive ({idle_after_s})")
     return QuerySpec(
-        name, priority, wait_s, deadlines, target_s=target_s, idle_after_s=idle_after_s
+        name,
+        priority,
+        max_wait_s(stated_wait_s, deadlines),
+        deadlines,
+        target_s=seconds("target", target),
+        idle_after_s=seconds("idle_after", idle_after),
     )
+
+
+def seconds(what: str, stated: Duration | None) -> float | None:
+    """Read a duration that a user may state."""
+    return None if stated is None else as_seconds(what, stated)
+
+
+def warn_of_progress_without_data(spark: SparkSession) -> None:
+    """Warn of a setting with which Spark reports every look that finds nothing.
+
+    Such a report counts as no batch, so figures stay right; it costs an event for each look.
+    """
+    try:
+        every_ms = int(spark.conf.get(_NO_DATA, "10000") or 10000)
+    except ValueError:
+        return  # written with a unit, which nobody does for zero
+    if every_ms <= 0:
+        log.warning("%s is %d: Spark reports every look for data; unset it", _NO_DATA, every_ms)
+
+
+def refuse_no_writer(writer: object) -> None:
+    """Refuse what is no ``df.writeStream``, and say what to do with it."""
+    if isinstance(writer, DataStreamWriter):
+        return
+    if isinstance(writer, DataFrame):
+        raise UsageError("start takes df.writeStream, not df: say where its rows go first")
+    if isinstance(writer, StreamingQuery):
+        raise UsageError("this query runs already: fleet.hold(query) takes it over as it is")
+    raise UsageError(f"start takes df.writeStream, not {type(writer).__name__}")

@@ -28,6 +28,7 @@ class QueryStatus:
     gate: str  # clock, source, none
     priority: float
     waited_s: float = 0.0
+    waits: str | None = None  # why, in one sentence; None: it does not
     batches: int = 0
     rows: int = 0
     input_rate: float | None = None  # inputRowsPerSecond
@@ -36,6 +37,8 @@ class QueryStatus:
     batch_s: float | None = None
     state_rows: int | None = None
     rows_dropped_by_watermark: int | None = None  # so far
+    kept: int | None = None  # results that kept its target or trigger; None: it has neither
+    broken: int | None = None  # and those that did not
     restarts: int = 0
     error: str | None = None  # first line
     accuracy: Accuracies | None = None  # of a query that may be shed
@@ -75,15 +78,19 @@ class FleetStatus:
             "lag s": [_text(q.lag_s, ".2f") for q in queries],
             "batch s": [_text(q.batch_s, ".2f") for q in queries],
             "state rows": [_text(q.state_rows, "d") for q in queries],
+            "in time": [in_time(q.kept, q.broken) for q in queries],
             "dropped late": [_text(q.rows_dropped_by_watermark, "d") for q in queries],
             **{name: [_accuracy(q, name) for q in queries] for name in SHOWN},
             "age s": [_text(q.age_s, ".0f") for q in queries],
             "every s": [_text(q.every_s, "g") for q in queries],
             "failures": [str(q.failures) if q.failures else "" for q in queries],
             "restarts": [str(q.restarts) if q.restarts else "" for q in queries],
+            "waits": [q.waits or "" for q in queries],
             "error": [q.error or "" for q in queries],
         }
-        optional = {"gate", "priority", "restarts", "error", *SHOWN, *_OF_TABLES}
+        optional = {
+            "gate", "priority", "in time", "restarts", "waits", "error", *SHOWN, *_OF_TABLES
+        }  # fmt: skip
         return {
             name: cells
             for name, cells in found.items()
@@ -110,7 +117,7 @@ class FleetStatus:
         table.caption = Text("\n".join(self.two_batches())) or None
         columns = self.columns()
         for name in columns:
-            left = name in ("query", "state", "gate", "error")
+            left = name in ("query", "state", "gate", "waits", "error")
             table.add_column(name, justify="left" if left else "right", overflow="fold")
         for row in zip(*columns.values(), strict=True):
             table.add_row(*map(Text, row))  # an error may look like markup
@@ -159,6 +166,16 @@ def two_batches(reasons: Mapping[str, str | None]) -> list[str]:
     return [f"{names(who)}: two batches a window, because {why}" for why, who in found.items()]
 
 
+def in_time(kept: int | None, broken: int | None) -> str:
+    """Say how many of a query's results were as fresh as was promised.
+
+    >>> in_time(98, 2), in_time(0, 0), in_time(None, None)
+    ('98 of 100', '', '')
+    """
+    results = (kept or 0) + (broken or 0)
+    return f"{kept} of {results}" if results else ""
+
+
 _OF_TABLES = ("age s", "every s", "failures")
 
 # What people read; of a query that is active, its phase at the controller.
@@ -180,12 +197,14 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
     phase = "in sink" if known and known.in_sink else known.phase if known else "running"
     newest_s = metrics.max_event_s
     table = record.freshness()
+    state = _state(record, table) or ("held" if phase == "waiting" else phase)
     return QueryStatus(
         name=record.name,
-        state=_state(record, table) or ("held" if phase == "waiting" else phase),
+        state=state,
         gate=record.gate,
         priority=record.spec.priority,
         waited_s=known.waited_s if known else 0.0,
+        waits=known.waits if known and state == "held" else None,
         batches=metrics.batches,
         rows=metrics.rows,
         input_rate=metrics.arrival_rate,
@@ -194,6 +213,8 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
         batch_s=metrics.batch_s,
         state_rows=metrics.state_rows,
         rows_dropped_by_watermark=metrics.rows_dropped_by_watermark,
+        kept=known.kept if known else None,
+        broken=known.broken if known else None,
         restarts=record.restarts,
         error=record.error,
         accuracy=record.accuracy(),

@@ -4,8 +4,10 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from slackwater.common.listing import unknown_query
 from slackwater.core.clock import Deadline
-from slackwater.core.errors import SlackwaterError
+from slackwater.core.controller import REMEMBERED
+from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.control.client import FleetControl
 from slackwater.engines.spark.queries.agent import Agent, ProgressSink
 from slackwater.engines.spark.queries.handle import FleetQuery
@@ -62,8 +64,24 @@ class FleetView:
         return None if record is None else record.accuracy()
 
     def explain(self, last: int = 20, query: str | None = None) -> list[dict[str, Any]]:
-        """Return the last decisions, newest first: which query, why, how long it waited."""
-        return self._control.decisions(last, query)
+        """Return the last decisions, newest first: which query, why, how long it waited.
+
+        Parameters
+        ----------
+        last
+            How many, at most the 1,000 that are kept; ``slackwater record`` keeps all.
+        query
+            Only this one's.
+        """
+        if not 1 <= last <= REMEMBERED:
+            raise UsageError(
+                f"explain shows between 1 and {REMEMBERED} decisions, not {last}: "
+                "older ones are forgotten; `slackwater record` keeps all"
+            )
+        found = self._control.decisions(last, query)
+        if query is not None and not found and self._registry.get(query) is None:
+            raise unknown_query(query, [record.name for record in self._registry.all()])
+        return found
 
     @property
     def controller_pid(self) -> int | None:

@@ -26,6 +26,13 @@ const COLUMNS = [
   { label: "rows/s", value: (q) => q.inputRowsPerSecond, text: (q) => whole(q.inputRowsPerSecond) },
   { label: "batch ms", value: (q) => q.batchDuration, text: (q) => whole(q.batchDuration) },
   { label: "late rows", title: "dropped behind the watermark", value: (q) => q.numRowsDroppedByWatermark, text: (q) => whole(q.numRowsDroppedByWatermark) },
+  { label: "in time", title: "results as fresh as the target or the trigger says", value: (q) => q.kept + q.broken ? q.kept / (q.kept + q.broken) : null,
+    text: (q) => q.kept + q.broken ? q.kept + " of " + (q.kept + q.broken) : "" },
+  { label: "waits", kind: "why", title: "why it is held now", value: (q) => q.waits, text: (q) => q.waits || "", show: (cell, q) => {
+    if (!cell.firstChild) cell.append(make("span"));
+    say(cell.firstChild, q.waits || "");
+    cell.title = q.waits || "";
+  } },
   { label: "a window", kind: "why", title: "why it takes two batches", value: (q) => q.why_two_batches, text: (q) => q.why_two_batches ? "2 batches: " + q.why_two_batches : "", show: (cell, q) => {
     if (!cell.firstChild) cell.append(make("span"));
     say(cell.firstChild, q.why_two_batches ? "2 batches: " + q.why_two_batches : "");
@@ -36,7 +43,8 @@ const COLUMNS = [
   { label: "shed", value: (q) => q.shed_rate, text: (q) => percent(q.shed_rate) },
   { label: "", always: true, show: (cell, q) => pauseButton(cell, q) },
 ];
-const OPTIONAL = ["worker", "a window", "accuracy", "shed"];
+const SLACK = COLUMNS.findIndex((column) => column.label === "slack");
+const OPTIONAL = ["worker", "in time", "a window", "accuracy", "shed"];
 const order = { column: null, up: true };
 const rows = new Map();
 const near = new IntersectionObserver((entries) => {
@@ -99,7 +107,7 @@ function drawTable(at) {
       cell.classList.toggle("hidden", without[number]);
       if (column.show) column.show(cell, query, at); else say(cell, column.text(query, at));
     });
-    row.children[4].classList.toggle("bad", query.slack_s !== null && query.slack_s < since(at));
+    row.children[SLACK].classList.toggle("bad", query.slack_s !== null && query.slack_s < since(at));
   });
   for (const [key, row] of rows) if (!seen.has(key)) { near.unobserve(row); row.remove(); rows.delete(key); }
 }
