@@ -81,7 +81,7 @@ MISTAKES = {
     ),
     "every is nothing": (
         query("rate") + "trigger = 'once'\nevery = '0 seconds'\n",
-        "'queries.q.every': every must be positive",
+        "'queries.q.every': Input should be greater than 0, not '0 seconds'",
     ),
     "a target of runs": (
         query("rate") + "trigger = 'availableNow'\ntarget = 2\n",

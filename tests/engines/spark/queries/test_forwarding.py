@@ -10,6 +10,7 @@ from slackwater.engines.spark.queries.forwarding import FleetParts
 from slackwater.engines.spark.queries.record import QueryRecord
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.ipc.messages import Told
+from slackwater.metrics.promises import PromiseObserver
 
 WINDOW = Window("tumbling", 3.0, 3.0)
 
@@ -35,7 +36,7 @@ class Fleet:
         self.registry.subscribe(lambda old, new: self.specs.append(new.spec))
         self.agent = FakeAgent()
         state = QueryState(record.spec, metrics=QueryMetrics(**metrics))
-        known = {"q": entry(state, now_s=0.0)}
+        known = {"q": entry(state, now_s=0.0, promises=PromiseObserver())}
         self.parts = FleetParts(self.registry, self.agent, lambda: (known, False))  # type: ignore[arg-type]
 
 
