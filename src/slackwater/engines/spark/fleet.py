@@ -1,6 +1,5 @@
 """The fleet: many streaming queries of one Spark application under one policy."""
 
-import logging
 import threading
 from math import ceil
 from typing import Any, Literal, Self
@@ -10,7 +9,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater import policies
-from slackwater.common.exceptions import first_line
 from slackwater.core.errors import UsageError
 from slackwater.core.model import default_slots
 from slackwater.core.windows import Deadlines
@@ -44,8 +42,6 @@ from slackwater.engines.spark.sources.frontier import ToldFrontier
 from slackwater.engines.spark.sources.row_limits import find_limited
 from slackwater.ipc.client import refuse_if_answered
 from slackwater.ipc.unix_socket import default_fleet_name, socket_path
-
-log = logging.getLogger("slackwater.fleet")
 
 SETTLE_LIMIT_S = 5.0  # how long stopping waits for running batches to end
 
@@ -171,8 +167,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
     ) -> StreamingQuery:
         """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
 
-        A few queries start at once, others wait here for their turn. If the query fails because a
-        Python process of one of its sources was lost, it is started again from its checkpoint.
+        A few queries start at once, others wait here for their turn. If the query fails because it
+        lost a Python process of a source, it is started again from its checkpoint.
 
         Parameters
         ----------
@@ -200,8 +196,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             Tells, given the query's name, the newest event time that has arrived (seconds since
             the epoch), or a mapping of it by input, left to right. It must answer at once and may
             be late, never early, and no limit may keep a batch from reading so far. Our sources,
-            Spark's rate source and its Kafka source with the watermark on ``timestamp`` need none;
-            for event times in Kafka's payload there is :func:`kafka_frontier`.
+            Spark's rate and its Kafka on ``timestamp`` need none; for times in Kafka's payload
+            there is :func:`kafka_frontier`.
         """
         refuse_no_writer(writer)
         self._refuse_stopped()
@@ -209,8 +205,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
             raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
         stated_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
-        stated = deadlines or Deadlines()
-        spec = query_spec(name or "", priority, stated_s, stated, target, idle_after)
+        found = deadlines or Deadlines()
+        spec = query_spec(name or "", priority, stated_s, found, target, idle_after)
         may_raise = refuse_unknown_choice(one_batch or self.one_batch) == "auto"
         self._launcher.await_turn()
         with self._launcher.starts:
@@ -280,22 +276,6 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             max_wait_s=spec.max_wait_s,
         )
 
-    def stop_query(self, name: str) -> None:
-        """Stop one query and forget it; started again, it goes on from its checkpoint."""
-        self._launcher.stop_and_forget(name)
-
-    def forget(self, name: str) -> None:
-        """Take a query that has ended off the list, so that it can be started again."""
-        self._launcher.forget(name)
-
-    def release(self, name: str) -> None:
-        """Take a query out of the fleet; it goes on as plain Spark."""
-        self._launcher.release(name)
-
-    def report_failure(self, name: str, error: str) -> None:
-        """Keep a query that could not even be built in the status, with what went wrong."""
-        self._registry.fail(name, first_line(error))
-
     def stop(self) -> None:
         """Stop the queries that the fleet started, let the others go, end the controller."""
         if self._closing.is_set():
@@ -310,10 +290,6 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         self._agent.close()
         self._control.close()
         self._approximations.close()
-
-    def _refuse_stopped(self) -> None:
-        if self._closing.is_set():
-            raise UsageError(f"the fleet {self.name} has been stopped: make another Fleet")
 
     def __enter__(self) -> Self:
         return self

@@ -4,9 +4,12 @@ import logging
 import threading
 from pathlib import Path
 
+from slackwater.common.exceptions import first_line
+from slackwater.core.errors import UsageError
 from slackwater.engines.spark.control.client import FleetControl
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.launcher import Launcher
+from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.shedding.fleet import FleetQuality
 from slackwater.engines.spark.shedding.loop import QualityLoop
 from slackwater.ipc.client import ask
@@ -19,12 +22,15 @@ log = logging.getLogger("slackwater.fleet")
 class FleetSwitches:
     """The part of :class:`~slackwater.engines.spark.fleet.Fleet` that people switch."""
 
+    name: str
     policy: str
     socket: Path
+    _closing: threading.Event
     _agent: Agent
     _control: FleetControl
     _launcher: Launcher
     _quality: FleetQuality
+    _registry: Registry
 
     def off(self) -> None:
         """Open every gate: queries go on as plain Spark, and nothing is shed."""
@@ -49,10 +55,30 @@ class FleetSwitches:
         self._quality.loop.resumed(name)
         self._launcher.resume(name)
 
+    def stop_query(self, name: str) -> None:
+        """Stop one query and forget it; started again, it goes on from its checkpoint."""
+        self._launcher.stop_and_forget(name)
+
+    def forget(self, name: str) -> None:
+        """Take a query that has ended off the list, so that it can be started again."""
+        self._launcher.forget(name)
+
+    def release(self, name: str) -> None:
+        """Take a query out of the fleet; it goes on as plain Spark."""
+        self._launcher.release(name)
+
+    def report_failure(self, name: str, error: str) -> None:
+        """Keep a query that could not even be built in the status, with what went wrong."""
+        self._registry.fail(name, first_line(error))
+
     @property
     def quality(self) -> QualityLoop:
         """What sheds its queries, and knows what they cost."""
         return self._quality.loop
+
+    def _refuse_stopped(self) -> None:
+        if self._closing.is_set():
+            raise UsageError(f"the fleet {self.name} has been stopped: make another Fleet")
 
     def _on_command(self, command: Command) -> None:
         """Start a thread that obeys: stopping a query waits for its batch, grants must not."""
