@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+unexport PYTHONDONTWRITEBYTECODE  # compiled code is kept: the tests start hundreds of processes
 FAST := not (spark or cluster or flink or browser or server or kafka or lake)
 
 .PHONY: demo check test wheel docs screenshots lint bench-batch bench-gate bench clean help
