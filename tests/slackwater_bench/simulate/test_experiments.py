@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +41,21 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
+def small(name: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the result of a small run of an experiment and what it said."""
+    experiment = experiments.load(name)
+    said: list[str] = []
+    return experiment.run(experiment.settings(**SMALL[name]), said.append), said
+
+
 def test_all_experiments_are_known() -> None:
     assert set(experiments.names()) == set(SMALL)
 
 
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_an_experiment_gives_rows_panels_and_a_page(name: str, tmp_path: Path) -> None:
-    experiment = experiments.load(name)
-    said: list[str] = []
-    result = experiment.run(experiment.settings(**SMALL[name]), said.append)
+    result, said = small(name)
     assert said
     assert figures.table(result).row_count == len(result["rows"]) > 0
     assert all(set(result["columns"]) <= set(row) for row in result["rows"])
@@ -60,13 +67,12 @@ def test_an_experiment_gives_rows_panels_and_a_page(name: str, tmp_path: Path) -
     assert page.count("<figure") == len(result["panels"])
     assert page.count("<tr>") == len(result["rows"]) + 1  # and the headings
     settings = page.partition("<h2>Settings</h2>")[2]
-    assert set(re.findall(r"<dt>(.*?)</dt>", settings)) == set(experiment.uses.split())
+    assert set(re.findall(r"<dt>(.*?)</dt>", settings)) == set(experiments.load(name).uses.split())
     assert "none" not in settings  # what a user left open is shown as it was
 
 
 def test_every_workload_has_a_panel_of_its_throughput() -> None:
-    experiment = experiments.load("throughput")
-    result = experiment.run(experiment.settings(**SMALL["throughput"]), lambda line: None)
+    result, _ = small("throughput")
     titles = [panel["title"] for panel in result["panels"]]
     assert len(titles) == len(set(titles)) == 6
     for panel in result["panels"]:

@@ -16,7 +16,7 @@ def test_a_fleet_has_so_many_queries_with_names_of_their_own(queries: int) -> No
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_kind_is_judged(policy: str) -> None:
-    trial = MixedSimulation(policy, queries=25, cores=4, seconds=65.0, warmup_s=20.0)
+    trial = MixedSimulation(policy, queries=12, cores=2, seconds=65.0, warmup_s=20.0)
     rows = {row["kind"]: row for row in simulate_mixed(trial)}
     assert rows.keys() == {kind.name for kind in KINDS}
     for name, row in rows.items():
@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_rows() -> None:
 
 
 def test_klink_takes_fewer_batches_of_windows_and_less_time() -> None:
-    trials = [MixedSimulation(p, queries=50, cores=4, seconds=60.0) for p in ("spark", "klink")]
+    trials = [MixedSimulation(p, queries=25, cores=2, seconds=45.0) for p in ("spark", "klink")]
     spark, klink = ({row["kind"]: row for row in simulate_mixed(trial)} for trial in trials)
     for kind in ("windows of 10 s", "1 min every 20 s"):
         assert klink[kind]["batches"] < spark[kind]["batches"] / 2
