@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slackwater.common.procfs import thread_cpu_s
 from slackwater.core.clock import RealClock, sleep_until
 from slackwater.core.protocols import Clock
 
@@ -28,6 +29,10 @@ class FileWriter:
         """Write no more."""
         self._closed.set()
         self._thread.join(timeout=5)
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that writing has taken so far."""
+        return thread_cpu_s(self._thread.native_id)
 
     def _run(self) -> None:
         first_s, number = self._clock.now(), 0

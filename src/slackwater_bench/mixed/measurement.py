@@ -75,7 +75,7 @@ class MixedMeasurement:
                 raise EngineError(f"not all queries started within {START_LIMIT_S:.0f} s")
             first_s = self.clock.now() + self.trial.warmup_s
             last_s = first_s + self.trial.seconds
-            measured = self._measure(first_s, last_s)
+            measured = self._measure(first_s, last_s, writer)
             self._drain(last_s)
         finally:
             writer.close()
@@ -94,17 +94,17 @@ class MixedMeasurement:
         target_s = kind.target_s if self.trial.promise else None
         self.fleet.start(writer, name=name, target=target_s)
 
-    def _measure(self, first_s: float, last_s: float) -> Result:
+    def _measure(self, first_s: float, last_s: float, writer: FileWriter) -> Result:
         meter, heap = CpuMeter(), driver_heap(self.spark)
         footprint = Footprint(self.spark, lambda: self.fleet.controller_pid)
         sleep_until(first_s - COLLECT_S, self.clock)
         before_bytes = footprint.collected_bytes()
         sleep_until(first_s, self.clock)
         cpu, controller = meter.read(), self.fleet.controller_cpu_s()
-        python = time.process_time()
+        python = _python_cpu_s(writer)
         samples = sample(first_s, last_s, meter.read, heap, self.clock, footprint.read)
         cpu, controller = meter.read() - cpu, self.fleet.controller_cpu_s() - controller
-        python = time.process_time() - python + controller
+        python = _python_cpu_s(writer) - python + controller
         machine_s = self.trial.seconds * len(usable_cpus())
         return {
             "queries": len(self.kinds),
@@ -139,3 +139,8 @@ class MixedMeasurement:
         ended = [batch_end_s(p) for found in self.batches.values() for p in found if ran_a_batch(p)]
         batches = sum(first_s < end_s <= last_s for end_s in ended)
         return judge.verdict() | {"batches": batches}
+
+
+def _python_cpu_s(writer: FileWriter) -> float:
+    """Return the CPU time of the driver's Python so far, without what writes and measures."""
+    return time.process_time() - time.thread_time() - writer.cpu_s()
