@@ -35,6 +35,7 @@ DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
 UNPROMISED = 0.25  # weight of a refresh that keeps no promise, against a result that is late
+OLDEST_S = 10.0  # age at which a window comes to its gate, at most, or its period
 MOST_WEIGHT = 1e9
 
 
@@ -231,7 +232,8 @@ class Klink(KlinkPaper):
             chance *= 1.0 if _is_promised(query) else UNPROMISED
         elif known.rank != OTHER:
             # Who catches up with hours is not older than who has waited for a window.
-            ripe_s = max(known.expected_s, query.since_s - known.epochs.period_s)
+            oldest_s = max(known.epochs.period_s, OLDEST_S)
+            ripe_s = max(known.expected_s, query.since_s - oldest_s)
             if _is_silent(known):  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)

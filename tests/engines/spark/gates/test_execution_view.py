@@ -1,47 +1,36 @@
-"""What a held query's execution tells of its last batch, on an execution that is scripted."""
+"""What a held query's execution shows of its last batch and its watermarks."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
 from slackwater.engines.spark.gates.execution import ExecutionView
-from slackwater.engines.spark.gates.method_handles import Handles
 
 
-class Progress:
-    def __init__(self, batch: int, timestamp: str, rows: int) -> None:
-        self._found = {"batchId": batch, "timestamp": timestamp, "numInputRows": rows}
-
-    def timestamp(self) -> str:
-        return str(self._found["timestamp"])
-
-    def json(self) -> str:
-        return json.dumps(self._found)
+def shown(batch: int, timestamp: str, rows: int, watermark_ms: int = 0) -> str:
+    progress = {"batchId": batch, "timestamp": timestamp, "numInputRows": rows}
+    return f"[{json.dumps(progress, indent=2)}, HashMap(a-1 -> Some(700)), {watermark_ms}]"
 
 
-class Execution:
-    def __init__(self) -> None:
-        self.last: Progress | None = None
-
-    def lastProgress(self) -> Progress | None:
-        return self.last
-
-
-def rows(view: ExecutionView) -> Any:
-    found = view.progress()
+def rows(view: ExecutionView, line: str) -> Any:
+    found = view.hear(line)
     return None if found is None else found["numInputRows"]
 
 
 def test_the_batch_after_a_trigger_that_found_nothing_is_told() -> None:
     """Spark tells of such a trigger under the number of the batch that has yet to come."""
-    execution = Execution()
-    view = ExecutionView(cast(Handles, None), execution)
-    assert rows(view) is None
-    execution.last = Progress(0, "2026-01-01T00:00:00.000Z", 0)  # an empty start
-    assert rows(view) == 0
-    execution.last = Progress(0, "2026-01-01T00:00:09.000Z", 700)
-    assert rows(view) == 700
-    assert rows(view) is None  # once
-    execution.last = Progress(1, "2026-01-01T00:00:30.000Z", 0)  # an idle spell
-    assert rows(view) == 0
-    execution.last = Progress(1, "2026-01-01T00:00:31.000Z", 900)
-    assert rows(view) == 900
+    view = ExecutionView(None, None)  # type: ignore[arg-type]
+    assert rows(view, "") is None  # before its first trigger
+    assert rows(view, "[null, Map(), 0]") is None
+    assert rows(view, shown(0, "2026-01-01T00:00:00.000Z", 0)) == 0  # an empty start
+    last = shown(0, "2026-01-01T00:00:09.000Z", 700)
+    assert rows(view, last) == 700
+    assert rows(view, last) is None  # once
+    assert rows(view, shown(1, "2026-01-01T00:00:30.000Z", 0)) == 0  # an idle spell
+    assert rows(view, shown(1, "2026-01-01T00:00:31.000Z", 900)) == 900
+
+
+def test_a_watermark_that_moved_without_a_batch_is_seen() -> None:
+    view = ExecutionView(None, None)  # type: ignore[arg-type]
+    assert rows(view, shown(1, "2026-01-01T00:00:00.000Z", 5, watermark_ms=100)) == 5
+    assert rows(view, shown(1, "2026-01-01T00:00:00.000Z", 5, watermark_ms=200)) is None
+    assert (view.watermark_ms, view.marks_ms, view.parts_ms) == (200, {"a-1": 700}, (700,))

@@ -1,6 +1,13 @@
 """Batches that only wait for their sinks, on a machine that is scripted."""
 
-from slackwater.engines.spark.gates.sinks import SinkWatch
+from pathlib import Path
+
+import pytest
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from slackwater.engines.spark.gates.sinks import SinkWatch, active_runs
+from tests.waiting import eventually
 
 
 class Machine:
@@ -50,3 +57,23 @@ def test_who_has_come_back_waits_no_more() -> None:
         watch.look({"sink": 0.0}, now_s)
     assert watch.look({}, 2.5) == set()
     assert watch.look({"sink": 2.6}, 3.0) == set()
+
+
+@pytest.mark.spark
+def test_the_group_of_a_job_that_runs_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    ask, go_on = active_runs(spark), tmp_path / "go on"
+    assert "a run" not in ask()
+
+    def run() -> None:
+        spark.sparkContext.setJobGroup("a run", "waits for a file")
+        wait = f"while [ ! -e '{go_on}' ]; do sleep 0.05; done"
+        spark.sparkContext.parallelize([1], 1).pipe(f'sh -c "{wait}"').count()
+
+    thread = InheritableThread(run)
+    thread.start()
+    try:
+        eventually(lambda: "a run" in ask())
+    finally:
+        go_on.touch()
+        thread.join()
+    eventually(lambda: "a run" not in ask())

@@ -7,6 +7,7 @@ to zero the gate is open and the query runs as plain Spark.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,6 +22,7 @@ _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _CLOCK = "org.apache.spark.util.Clock"
 _EXECUTOR = f"{_RUNTIME}.ProcessingTimeExecutor"
 _SEMAPHORE = "java.util.concurrent.Semaphore"
+_STRING = "java.lang.String"
 INITIALISE_LIMIT_S = 60.0
 
 
@@ -36,11 +38,20 @@ class ClockGate:
     name
         Of the query, for messages.
     run
-        Arrivals are reported as ``"arrive RUN"`` and ends of batches as ``"done RUN"`` on
+        Arrivals are reported as ``"arrive RUN SHOWN"`` and ends of batches as ``"done RUN "`` on
         ``reports``, a JVM queue: runs of one query are told apart.
+    shows
+        Returns a handle, ``() → String``, of what an execution shows as it arrives.
     """
 
-    def __init__(self, handles: Handles, name: str, run: str, reports: JavaObject) -> None:
+    def __init__(
+        self,
+        handles: Handles,
+        name: str,
+        run: str,
+        reports: JavaObject,
+        shows: Callable[[JavaObject], JavaObject] | None = None,
+    ) -> None:
         concurrent = handles.java.util.concurrent
         self.name = name
         self.run = run
@@ -48,6 +59,7 @@ class ClockGate:
         self._off = False  # taken off for good
         self._handles = handles
         self._reports = reports
+        self._shows = shows
         self._permits = concurrent.Semaphore(0)
         self._hold_ms = concurrent.atomic.AtomicReference(0)  # open until told otherwise
         self._execution: JavaObject = None
@@ -152,12 +164,17 @@ class ClockGate:
         now = handles.static("java.lang.System", "currentTimeMillis", handles.long)
         return handles.returning(now, handles.object)
 
-    def _report(self, what: str) -> JavaObject:
+    def _report(self, what: str, shown: JavaObject = None) -> JavaObject:
         """Return ``() → boolean``: put a line on the queue; if it is full nobody listens."""
         handles = self._handles
         owner = "java.util.concurrent.LinkedBlockingQueue"
         offer = handles.method(owner, "offer", handles.bool, handles.object, of=self._reports)
-        return handles.insert(offer, 0, f"{what} {self.run}")
+        if shown is None:
+            return handles.insert(offer, 0, f"{what} {self.run} ")
+        text = handles.type(_STRING)
+        line = handles.method(_STRING, "concat", text, text, of=f"{what} {self.run} ")
+        line = handles.collect(line, handles.returning(shown, text))
+        return handles.collect(offer, handles.returning(line, handles.object))
 
     def _hold(self) -> JavaObject:
         """Return ``() → Object``: report the arrival, wait for a permit, tell the time.
@@ -174,7 +191,8 @@ class ClockGate:
         acquire = handles.insert(acquire, 1, handles.java.util.concurrent.TimeUnit.MILLISECONDS)
         # How long to wait is read before the arrival is reported: who handles the report may find
         # the gate open and not grant, so the gate must not be closed in between.
-        report = handles.ignoring(self._report("arrive"), handles.long)
+        shown = None if self._shows is None else self._shows(self._execution)
+        report = handles.ignoring(self._report("arrive", shown), handles.long)
         wait = handles.collect(handles.then(report, acquire), handles.number(self._hold_ms))
         whole = handles.then(drain, wait, self._now())
         # Interrupted means stopped: the loop sees that for itself as soon as the clock returns.
@@ -189,29 +207,23 @@ class ClockGate:
         owner = "java.util.concurrent.atomic.AtomicBoolean"
         once = handles.java.util.concurrent.atomic.AtomicBoolean(True)
         first = handles.method(owner, "getAndSet", handles.bool, handles.bool, of=once)
-        first = handles.ignoring(handles.insert(first, 0, False), self._arguments)
-        hold = handles.ignoring(self._hold(), self._arguments)
+        first = handles.ignoring(handles.insert(first, 0, False), handles.objects)
+        hold = handles.ignoring(self._hold(), handles.objects)
         wait = handles.on_interrupt(self._wait(original), self._now())
         return handles.implement(_CLOCK, handles.choose(first, hold, self._if_target(wait)))
 
     def _asap_clock(self) -> JavaObject:
         """Make the clock for triggers as soon as possible: asked once, before each trigger."""
-        return self._handles.implement(
-            _CLOCK, self._handles.ignoring(self._hold(), self._arguments)
-        )
+        handles = self._handles
+        return handles.implement(_CLOCK, handles.ignoring(self._hold(), handles.objects))
 
     def _interval_clock(self, original: JavaObject) -> JavaObject:
         """Make the clock for triggers at an interval: await the interval's end, then the permit."""
         handles = self._handles
-        done = handles.ignoring(self._report("done"), self._arguments)
-        hold = handles.ignoring(self._hold(), self._arguments)
+        done = handles.ignoring(self._report("done"), handles.objects)
+        hold = handles.ignoring(self._hold(), handles.objects)
         held = handles.then(done, self._wait(original), hold)
         return handles.implement(_CLOCK, self._if_target(handles.on_interrupt(held, self._now())))
-
-    @property
-    def _arguments(self) -> JavaObject:
-        """The type of what a proxy is called with."""
-        return self._handles.type("[Ljava.lang.Object;")
 
     def _wait(self, clock: JavaObject) -> JavaObject:
         """Return ``(Object[] {target}) → Object``: wait until a moment on a clock."""
@@ -224,8 +236,8 @@ class ClockGate:
         """Choose ``waiting`` for calls that name a moment, the time for those that ask for it."""
         handles = self._handles
         has_target = handles.static("java.util.Objects", "nonNull", handles.bool, handles.object)
-        has_target = has_target.asType(handles.signature(handles.bool, self._arguments))
-        return handles.choose(has_target, waiting, handles.ignoring(self._now(), self._arguments))
+        has_target = has_target.asType(handles.signature(handles.bool, handles.objects))
+        return handles.choose(has_target, waiting, handles.ignoring(self._now(), handles.objects))
 
 
 def execution_of(jquery: JavaObject) -> JavaObject:

@@ -24,14 +24,52 @@ _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _EXECUTION = f"{_RUNTIME}.MicroBatchExecution"
 _TRACKER = f"{_RUNTIME}.WatermarkTracker"
 _PROPAGATOR = f"{_RUNTIME}.WatermarkPropagator"
+_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryProgress"
 _PARTS, _POLICY, _PROPAGATES = "operatorToWatermarkMap", "policy", "watermarkPropagator"
 _TEMPORARY = "deleteCheckpointOnStop"
 _ALL_BATCHES = 2**62
+_JSON = json.JSONDecoder()
 _EVICTS_AHEAD = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 
 class NotRaisable(SlackwaterError):
     """The watermark of this query must be left to Spark; the message says why."""
+
+
+class Shows:
+    """Makes of an execution what tells of it: one line, made in the JVM as it comes to its gate.
+
+    Each call into the JVM costs as much Python as all that is done with the answer.
+    """
+
+    def __init__(self, handles: Handles) -> None:
+        self._handles = handles
+        tracker = handles.type(_TRACKER)
+        self._progress = handles.virtual(_EXECUTION, "lastProgress", handles.type(_PROGRESS))
+        self._tracker = handles.virtual(_EXECUTION, "watermarkTracker", tracker)
+        self._parts = handles.getter(_TRACKER, _PARTS)
+        self._current = handles.virtual(_TRACKER, "currentWatermark", handles.long)
+
+    def __call__(self, execution: JavaObject) -> JavaObject:
+        """Return ``() → Object``: the text that :meth:`ExecutionView.hear` understands."""
+        handles = self._handles
+        tracker = self._tracker.bindTo(execution)
+        line = handles.text(
+            self._progress.bindTo(execution),
+            handles.collect(self._parts, tracker),
+            handles.collect(self._current, tracker),
+        )
+        return handles.on_error(line, "")  # its first trigger makes the tracker
+
+
+def shows(handles: Handles) -> Shows | None:
+    """Return what makes executions show themselves; ``None`` where this Spark hides something."""
+    try:
+        return Shows(handles)
+    except Exception as error:
+        reason = first_line(str(error))
+        log.warning("this Spark does not show the next watermark (%s); going without", reason)
+        return None
 
 
 class ExecutionView:
@@ -40,29 +78,43 @@ class ExecutionView:
     def __init__(self, handles: Handles, execution: JavaObject) -> None:
         self._handles = handles
         self._execution = execution
-        self._parts: JavaObject = None  # the field with the watermarks of the inputs
+        self._heard = ""  # what it showed last
         self._read: str | None = None  # when the trigger began whose progress was last read
         self.watermark_ms: int | None = None  # of the next batch, as it was last looked at
         self.marks_ms: dict[str, int | None] = {}  # what it is made of, by Spark's operator
+        self._tracker: JavaObject = None  # of its watermarks
         self._propagator: JavaObject = None  # works out the watermarks of chained operators
         self._largest: bool | None = None  # of several watermarks; None: not looked at yet
         self._checked = False  # whether late rows are filtered by the watermark before
-        self._blind = False
 
-    def progress(self) -> dict[str, Any] | None:
-        """Return the last batch's progress, once; ``None`` when none has ended since."""
-        try:
-            last = self._execution.lastProgress()
-            # Not by its batch: a trigger that finds nothing has the number of the one that comes.
-            began = None if last is None else str(last.timestamp())
-            if began is None or began == self._read:
-                return None
-            self._read = began
-            found: dict[str, Any] = json.loads(last.json())
-            return found
-        except Exception as error:  # a query that is ending; its arrival must be told all the same
-            log.info("no progress of a query that stands at its gate: %s", error)
+    def hear(self, shown: str) -> dict[str, Any] | None:
+        """Take what it shows at its gate; return the last batch's progress, once.
+
+        ``None`` when none has ended since.
+
+        >>> view = ExecutionView(None, None)
+        >>> view.hear('[{"timestamp": "t"}, Map(6c-1 -> Some(700), 7a-2 -> None), 500]')
+        {'timestamp': 't'}
+        >>> view.watermark_ms, view.parts_ms
+        (500, (700, 0))
+        """
+        if not shown or shown == self._heard:
             return None
+        self._heard = shown
+        progress, end = _JSON.raw_decode(shown, 1)
+        parts, _, whole = shown[end:-1].rpartition(", ")
+        self.marks_ms, self.watermark_ms = _by_operator(parts), int(whole)
+        # Not by its batch: a trigger that finds nothing has the number of the one that comes.
+        if progress is None or progress["timestamp"] == self._read:
+            return None
+        self._read = progress["timestamp"]
+        found: dict[str, Any] = progress
+        return found
+
+    @property
+    def parts_ms(self) -> tuple[int, ...]:
+        """Each watermark in the plan; an input without events has none yet: it is at the epoch."""
+        return tuple(self.marks_ms[operator] or 0 for operator in sorted(self.marks_ms))
 
     def recent(self, most: int) -> list[dict[str, Any]]:
         """Return the progress of the last triggers that Spark remembers, oldest first."""
@@ -73,44 +125,22 @@ class ExecutionView:
             log.info("no progress of a query is remembered: %s", error)
             return []
 
-    def watermarks_ms(self) -> tuple[int | None, list[int]]:
-        """Return the next batch's watermark, and each in the plan that it is made of."""
-        if self._blind:
-            return None, []
-        try:
-            tracker = self._execution.watermarkTracker()
-            if tracker is None:  # made by the first trigger
-                return None, []
-            if self._parts is None:
-                self._parts = self._handles.type(_TRACKER).getDeclaredField(_PARTS)
-                self._parts.setAccessible(True)
-            self.marks_ms = _by_operator(self._parts.get(tracker).toString())
-            # An input without events has none yet, which counts as the epoch.
-            parts = [self.marks_ms[operator] or 0 for operator in sorted(self.marks_ms)]
-            self.watermark_ms = int(tracker.currentWatermark())
-            return self.watermark_ms, parts
-        except Exception as error:
-            self._blind = True
-            reason = first_line(str(error))
-            log.warning("this Spark does not show the next watermark (%s); going without", reason)
-            return None, []
-
     def raise_watermark(self, to_ms: int) -> None:
         """Have the next batch run with this watermark; it is never lowered.
 
         A trigger that found nothing leaves the watermark of the batch that it looked for in a
         cache, and Spark fails if that batch comes with another: so the cache is cleared.
         """
-        tracker = self._execution.watermarkTracker()
-        if tracker is None or to_ms <= int(tracker.currentWatermark()):
+        if self.watermark_ms is None or to_ms <= self.watermark_ms:
             return
         self._refuse_one_watermark()
-        if self._propagator is None:
+        if self._tracker is None:
+            self._tracker = self._execution.watermarkTracker()
             field = self._handles.type(_EXECUTION).getDeclaredField(_PROPAGATES)
             field.setAccessible(True)
             self._propagator = field.get(self._execution)
         self._propagator.purge(_ALL_BATCHES)
-        tracker.setWatermark(to_ms)
+        self._tracker.setWatermark(to_ms)
         self.watermark_ms = to_ms
 
     def takes_largest(self) -> bool:
@@ -184,7 +214,7 @@ def checkpoint_of(handles: Handles, query: StreamingQuery) -> Checkpoint | None:
 
 
 def _by_operator(text: str) -> dict[str, int | None]:
-    """Return a Scala map of watermarks: one call, not one for each entry.
+    """Return a Scala map of watermarks, as it prints itself.
 
     >>> _by_operator("HashMap(6c-1 -> Some(700), 7a-2 -> None)")
     {'6c-1': 700, '7a-2': None}

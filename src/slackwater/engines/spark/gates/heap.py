@@ -1,20 +1,24 @@
 """How full the heaps of Spark's processes are."""
 
+import re
+from collections.abc import Callable
+
 from msgspec import UNSET
 from pyspark.sql import SparkSession
 
-from slackwater.engines.spark.gates.method_handles import JavaObject
+from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.ipc.messages import MemoryUse
 
+_USED = re.compile(r"used = (\d+)")  # as a MemoryUsage prints itself
 
-def lasting_bytes(pool: JavaObject) -> int:
+
+def lasting_bytes(used: int, left: int | None) -> int:
     """Return what lives in a pool of the heap: what its last collection left, never more than is
     there now.
+
+    ``left`` is None where the pool is never collected by itself.
     """
-    used = int(pool.getUsage().getUsed())
-    collected = pool.getCollectionUsage()  # null where the pool is never collected by itself
-    left = 0 if collected is None else int(collected.getUsed())
-    return min(used, left) if left > 0 else used
+    return min(used, left) if left else used
 
 
 class Heap:
@@ -32,15 +36,35 @@ class Heap:
         self._pools = [pool for pool in heap if "Eden" not in pool.getName()]
         whole = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
         limits = [int(pool.getUsage().getMax()) for pool in self._pools]
+        self._usage = self._shown(Handles(spark))
         self._limit = min(whole, sum(limit for limit in limits if limit > 0) or whole)
         self._scala_context: JavaObject = spark._jsc.sc()
         self._local = bool(self._scala_context.isLocal())
 
     def message(self) -> MemoryUse:
         """Return it as it goes to the controller; ``executors`` is 0 with a local master."""
-        used = sum(map(lasting_bytes, self._pools))
+        used = sum(lasting_bytes(*each) for each in self._read())
         cores = int(self._scala_context.defaultParallelism()) if self._follow else UNSET
         return MemoryUse(used, self._limit, 0 if self._local else self._executors(), cores)
+
+    def _shown(self, handles: Handles) -> Callable[[], str]:
+        """Return what tells of all pools in one call: each one's usage, now and collected."""
+        kind = handles.type("java.lang.management.MemoryUsage")
+        owner = "java.lang.management.MemoryPoolMXBean"
+        line = handles.text(
+            *(
+                handles.method(owner, name, kind, of=pool)
+                for pool in self._pools
+                for name in ("getUsage", "getCollectionUsage")
+            )
+        )
+        return lambda: str(handles.call(line))
+
+    def _read(self) -> list[tuple[int, int | None]]:
+        """Return what is used of each pool, and what its last collection left."""
+        used = [_USED.search(usage) for usage in self._usage()[1:-1].split(", ")]
+        found = [None if each is None else int(each[1]) for each in used]
+        return [(now or 0, left) for now, left in zip(found[::2], found[1::2], strict=True)]
 
     def _executors(self) -> int:
         infos = self._scala_context.statusTracker().getExecutorInfos()

@@ -23,6 +23,9 @@ from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
 _API = "org.apache.spark.sql.streaming"
 _STARTED = f"{_API}.StreamingQueryListener$QueryStartedEvent"
+_OTHERS = tuple(
+    f"{_API}.StreamingQueryListener$Query{kind}Event" for kind in ("Terminated", "Idle", "Progress")
+)
 _CONTEXT = "org.apache.spark.SparkContext"
 _SEMAPHORE = "java.util.concurrent.Semaphore"
 _STRING = "java.lang.String"
@@ -49,7 +52,7 @@ class Start:
 class QueryEvents:
     """Registers the listener; ``reports`` is the JVM queue.
 
-    A start is reported as a list, see :class:`Start`; other events as they are.
+    A start is reported as a list, see :class:`Start`; other events as JSON.
     """
 
     def __init__(self, spark: SparkSession, handles: Handles, reports: JavaObject) -> None:
@@ -88,21 +91,32 @@ class QueryEvents:
         self._streams.removeListener(self._listener)
 
     def _deliver(self, reports: JavaObject) -> JavaObject:
-        """Return ``(Object[] arguments) → null``: offer the event, and wait if it is a start."""
+        """Return ``(Object[] arguments) → null``: offer the event, wait if it is a start."""
         handles = self._handles
-        arguments = handles.type("[Ljava.lang.Object;")
         event = handles.first_argument(handles.object)
         owner = "java.util.concurrent.LinkedBlockingQueue"
         offer = handles.method(owner, "offer", handles.bool, handles.object, of=reports)
-        kind = handles.type(_STARTED)
-        is_start = handles.method(
-            "java.lang.Class", "isInstance", handles.bool, handles.object, of=kind
-        )
-        is_start = handles.collect(is_start, event)
-        deliver = handles.choose(
-            is_start, self._deliver_start(offer, event), handles.collect(offer, event)
-        )
-        return handles.then(deliver, handles.ignoring(handles.nothing(), arguments))
+        deliver = handles.collect(offer, event)
+        for kind in _OTHERS:
+            line = handles.returning(self._json(kind, event), handles.object)
+            deliver = handles.choose(self._is(kind, event), handles.collect(offer, line), deliver)
+        start = self._deliver_start(offer, event)
+        deliver = handles.choose(self._is(_STARTED, event), start, deliver)
+        return handles.then(deliver, handles.ignoring(handles.nothing(), handles.objects))
+
+    def _is(self, kind: str, event: JavaObject) -> JavaObject:
+        """Return ``(Object[] arguments) → boolean``: whether the event is of this kind."""
+        handles, owner = self._handles, "java.lang.Class"
+        found = handles.type(kind)
+        test = handles.method(owner, "isInstance", handles.bool, handles.object, of=found)
+        return handles.collect(test, event)
+
+    def _json(self, kind: str, event: JavaObject) -> JavaObject:
+        """Return ``(Object[] arguments) → String``: an event of this kind as JSON."""
+        handles = self._handles
+        text = handles.type(_STRING)
+        as_json = handles.virtual(kind, "json", text)
+        return handles.collect(as_json.asType(handles.signature(text, handles.object)), event)
 
     def _deliver_start(self, offer: JavaObject, event: JavaObject) -> JavaObject:
         """Return ``(Object[] arguments) → boolean``: offer a permit with the event, wait for it.
@@ -110,9 +124,8 @@ class QueryEvents:
         Each start has a permit of its own: one that comes too late is nobody else's.
         """
         handles = self._handles
-        arguments = handles.type("[Ljava.lang.Object;")
-        pair = handles.static("java.util.Arrays", "asList", handles.type(_LIST), arguments)
-        pair = handles.returning(pair.asCollector(arguments, 2), handles.object)
+        pair = handles.static("java.util.Arrays", "asList", handles.type(_LIST), handles.objects)
+        pair = handles.returning(pair.asCollector(handles.objects, 2), handles.object)
         offer = handles.collect(offer, pair)
         offer = handles.collect(offer, self._line(event), position=1)
         unit = handles.type("java.util.concurrent.TimeUnit")
@@ -121,7 +134,7 @@ class QueryEvents:
         limit = handles.java.util.concurrent.atomic.AtomicReference(START_LIMIT_MS)
         wait = handles.collect(wait, handles.number(limit), position=1)
         wait = wait.asType(handles.signature(handles.bool, handles.object))
-        wait = handles.ignoring(wait, arguments, position=1)
+        wait = handles.ignoring(wait, handles.objects, position=1)
         permit = handles.insert(handles.constructor(_SEMAPHORE, handles.int), 0, 0)
         permit = handles.returning(permit, handles.object)
         return handles.fold(handles.then(offer, self._unmark(), wait), permit)
@@ -135,9 +148,7 @@ class QueryEvents:
         shown = handles.static("java.util.Objects", "toString", text, handles.object, text)
         shown = handles.collect(handles.insert(shown, 1, f"{_NO_MARK} "), mark)
         line = handles.collect(handles.virtual(_STRING, "concat", text, text), shown)
-        as_json = handles.virtual(_STARTED, "json", text)
-        as_json = as_json.asType(handles.signature(text, handles.object))
-        line = handles.collect(line, handles.collect(as_json, event))
+        line = handles.collect(line, self._json(_STARTED, event))
         return handles.returning(line, handles.object)
 
     def _unmark(self) -> JavaObject:

@@ -23,7 +23,9 @@ class Handles:
         self.spark = self._gateway.jvm.org.apache.spark
         self._factory = self.java.lang.invoke.MethodHandles
         self._lookup = self._factory.publicLookup()
+        self._no_arguments = self.java.util.ArrayList()
         self.object = self.type("java.lang.Object")
+        self.objects = self.type("[Ljava.lang.Object;")
         self.bool = self.java.lang.Boolean.TYPE
         self.int = self.java.lang.Integer.TYPE
         self.long = self.java.lang.Long.TYPE
@@ -61,6 +63,12 @@ class Handles:
     def static(self, owner: str, name: str, returns: JavaObject, *takes: JavaObject) -> JavaObject:
         return self._lookup.findStatic(self.type(owner), name, self.signature(returns, *takes))
 
+    def getter(self, owner: str, field: str) -> JavaObject:
+        """Return a field of any object, which is its argument, whoever may see it."""
+        declared = self.type(owner).getDeclaredField(field)
+        declared.setAccessible(True)
+        return self._lookup.unreflectGetter(declared)
+
     def returning(self, handle: JavaObject, kind: JavaObject) -> JavaObject:
         """Return the same handle with its result converted, or thrown away for ``void``."""
         return handle.asType(handle.type().changeReturnType(kind))
@@ -75,7 +83,7 @@ class Handles:
 
     def first_argument(self, kind: JavaObject) -> JavaObject:
         """Return ``(Object[] arguments) → arguments[0]``."""
-        element = self._factory.arrayElementGetter(self.type("[Ljava.lang.Object;"))
+        element = self._factory.arrayElementGetter(self.objects)
         index = self.array(self.java.lang.Object, 0)
         return self.returning(self._factory.insertArguments(element, 1, index), kind)
 
@@ -111,6 +119,30 @@ class Handles:
         interrupted = self.type("java.lang.InterruptedException")
         return self._factory.catchException(
             handle, interrupted, self.ignoring(instead, interrupted)
+        )
+
+    def text(self, *parts: JavaObject) -> JavaObject:
+        """Return ``() → String``: what the parts return, as a Java list prints it."""
+        kind = self.type("java.util.List")
+        found = self.static("java.util.Arrays", "asList", kind, self.objects)
+        found = self.returning(found.asCollector(self.objects, len(parts)), self.object)
+        string = self.type("java.lang.String")
+        line = self.static("java.util.Objects", "toString", string, self.object)
+        line = self.collect(line, found)
+        for part in parts:
+            line = self.collect(line, self.returning(part, self.object))
+        return line
+
+    def call(self, handle: JavaObject) -> JavaObject:
+        """Call a handle without arguments."""
+        return handle.invokeWithArguments(self._no_arguments)
+
+    def on_error(self, handle: JavaObject, instead: str) -> JavaObject:
+        """Have a handle without arguments give a text when it fails."""
+        failed = self.type("java.lang.Exception")
+        constant = self._factory.constant(self.object, instead)
+        return self._factory.catchException(
+            self.returning(handle, self.object), failed, self.ignoring(constant, failed)
         )
 
     def implement(self, interface: str, handle: JavaObject) -> JavaObject:

@@ -1,13 +1,16 @@
 """Which batches only wait for their sinks: no job of theirs runs, and none is being planned."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
-from slackwater.engines.spark.gates.method_handles import JavaObject
+from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
 log = logging.getLogger("slackwater.fleet")
+
+_GROUP = re.compile(r"Some\(([^)]*)\)")  # as a Scala option prints itself
 
 LONG_S = 1.0  # after its grant: planning and commits are over, unless the machine is full
 FULL = 0.8  # of all cores: then a batch without a job may well be planning
@@ -70,10 +73,20 @@ def active_runs(spark: SparkSession) -> Callable[[], set[str]]:
     jvm: JavaObject = spark._jvm
     running = jvm.java.util.ArrayList()
     running.add(jvm.org.apache.spark.JobExecutionStatus.RUNNING)
+    group_of: JavaObject = None
 
     def ask() -> set[str]:
-        jobs = context.statusStore().jobsList(running)
-        groups = (jobs.apply(place).jobGroup() for place in range(jobs.size()))
-        return {str(group.get()) for group in groups if group.isDefined()}
+        nonlocal group_of
+        group_of = group_of or _group_of(Handles(spark))
+        groups = context.statusStore().jobsList(running).map(group_of).mkString(" ")
+        return set(_GROUP.findall(groups))
 
     return ask
+
+
+def _group_of(handles: Handles) -> JavaObject:
+    """Return a function in the JVM, from a job to its group: so that all are asked at once."""
+    kind = "org.apache.spark.status.api.v1.JobData"
+    group = handles.virtual(kind, "jobGroup", handles.type("scala.Option"))
+    group = handles.collect(group, handles.first_argument(handles.type(kind)))
+    return handles.implement("scala.Function1", handles.returning(group, handles.object))

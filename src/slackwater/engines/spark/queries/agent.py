@@ -17,7 +17,7 @@ from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.model import QuerySpec
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.clock import ClockGate, ClockGateUnavailable, execution_of
-from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, checkpoint_of
+from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, checkpoint_of, shows
 from slackwater.engines.spark.gates.listener import QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.read_limits import ReadLimits, probe
@@ -77,6 +77,7 @@ class Agent:
         self._can_limit = unlimited is None  # rows of sources that are not ours
         if unlimited is not None:
             log.warning("rows are limited at our sources only: %s", unlimited)
+        self._shows = shows(self._handles)
         self._sinks: list[ProgressSink] = []
         self._on_turn: TurnSink = lambda name: None
         self.row_limits = RowLimits()  # where grants leave their row limits
@@ -149,9 +150,12 @@ class Agent:
     def hold(self, record: QueryRecord, query: StreamingQuery) -> None:
         """Put a clock gate on a query that runs already."""
         assert record.run is not None
-        gate = ClockGate(self._handles, record.name, record.run, self._reports)
+        gate = self._gate(record.name, record.run)
         gate.install(query)
         self._admit(record, gate, execution_of(query._jsq))
+
+    def _gate(self, name: str, run: str) -> ClockGate:
+        return ClockGate(self._handles, name, run, self._reports, self._shows)
 
     def raise_watermarks(self, run: str, raises: WatermarkRaise | None) -> None:
         """Raise the watermark of a run from now on, as far as this says."""
@@ -317,11 +321,8 @@ class Agent:
                 self.link.send(*self._reporter.sinks(self._granted()))
                 if isinstance(report, JavaList):
                     self._on_started(Start(report))
-                elif isinstance(report, str):
-                    what, _, run = report.partition(" ")
-                    self._on_gate(what, run)
                 elif report is not None:
-                    self._on_event(report)
+                    self._on_line(report)
             except Exception:
                 log.exception("a report of Spark could not be handled; going on")
         while (report := self._reports.poll()) is not None:
@@ -338,7 +339,14 @@ class Agent:
         record = self._registry.of_run(run)
         return record if record is not None and record.run == run and record.present else None
 
-    def _on_gate(self, what: str, run: str) -> None:
+    def _on_line(self, line: str) -> None:
+        if line.startswith("{"):
+            self._on_event(json.loads(line))
+        else:
+            what, run, shown = line.split(" ", 2)
+            self._on_gate(what, run, shown)
+
+    def _on_gate(self, what: str, run: str, shown: str) -> None:
         record = self._present(run)
         if record is None:
             return
@@ -357,7 +365,7 @@ class Agent:
             held.gate.finish_install()
         self._reached_trigger(record)
         if not self._settling:
-            arrival = held.report(record.name)
+            arrival = held.report(record.name, shown)
             self.link.send(*self._reporter.memory(MEMORY_PERIOD_S), arrival)
             self._inputs.arrive(run, held.found_nothing)
 
@@ -366,8 +374,7 @@ class Agent:
             starting = (State.STARTING,)
             self._registry.update(record.name, run=record.run, when=starting, state=State.ACTIVE)
 
-    def _on_event(self, jevent: JavaObject) -> None:
-        event = json.loads(jevent.json())
+    def _on_event(self, event: dict[str, Any]) -> None:
         if "progress" in event:
             self._on_progress(event["progress"])
         elif "timestamp" in event:
@@ -382,7 +389,7 @@ class Agent:
             return  # not one of ours
         if record.present and record.run == progress["runId"]:
             # A held query's progress goes with its next arrival, together with its watermark.
-            if record.run not in self._held:
+            if record.run not in self._held or self._shows is None:
                 self.link.send(Progress(record.name, read_progress(progress)))
                 # A table keeps its slot until its run has ended, and is gone.
                 if "triggerExecution" in progress["durationMs"] and not record.refreshed:
@@ -414,7 +421,7 @@ class Agent:
         if query is None:
             return
         assert record.run is not None
-        gate = ClockGate(self._handles, record.name, record.run, self._reports)
+        gate = self._gate(record.name, record.run)
         execution = execution_of(query)
         try:
             gate.install_at_start(execution)

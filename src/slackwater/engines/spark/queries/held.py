@@ -73,16 +73,15 @@ class Held:
         self.bound_s = min(self._told_s, default=self.max_wait_s)
         self._told_s = self._told_s[-1:]
 
-    def report(self, name: str) -> Arrive:
-        """Return all that is told of it as it comes to its gate.
+    def report(self, name: str, shown: str) -> Arrive:
+        """Return all that is told of it as it comes to its gate and shows this.
 
         In one message: a decision between two of them would mix old and new.
         """
-        progress = self.view.progress()
+        progress = self.view.hear(shown)
         ran = progress is not None and ran_a_batch(progress)
         self.found_nothing = not ran and self.reads and self.seq > 1
         self.reads = True
-        whole_ms, inputs_ms = self.view.watermarks_ms()
         left_rows = self.limits.left_rows(ran=ran)
         if self.limits.rows == 0:  # for once: who goes on without a grant must read again
             self.lift_limits()
@@ -92,8 +91,8 @@ class Held:
             name,
             self.seq,
             progress=known_progress(progress),
-            watermark_ms=whole_ms,
-            input_watermarks_ms=tuple(inputs_ms),
+            watermark_ms=self.view.watermark_ms,
+            input_watermarks_ms=self.view.parts_ms,
             backlog_rows=UNSET if left_rows is None else left_rows,
         )
 
