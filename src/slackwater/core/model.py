@@ -143,6 +143,9 @@ class Memory:
         return self.used_bytes / self.limit_bytes if self.limit_bytes else 0.0
 
 
+LATELY_S = 60.0  # who was not admitted for so long is no load
+
+
 @dataclass(frozen=True)  # no slots: what is worked out once is kept
 class Snapshot:
     """All that a policy may look at."""
@@ -164,6 +167,20 @@ class Snapshot:
     @cached_property
     def free_slots(self) -> int:
         return max(0, self.slots - sum(not query.in_sink for query in self.running))
+
+    @cached_property
+    def round_s(self) -> float:
+        """How long all queries take that run, each once, through all slots.
+
+        Where nobody is held, that is how long each waits for its turn.
+        """
+        since_s = self.now_s - LATELY_S
+        batches_s = (
+            query.metrics.batch_s or 0.0
+            for query in self.queries
+            if not query.in_sink and (query.admitted_s or 0.0) > since_s
+        )
+        return sum(batches_s) / self.slots
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ OVERDUE_SHARE = 0.5
 ROUNDS = 4.0  # of all queries through all slots: a shorter bound on waiting cannot be kept
 MEASURE_S = 1.0  # between two looks at the load
 MANY = 1000  # queries of which more are looked at less often
-LATELY_S = 60.0  # who was not admitted for so long is no load
 
 
 class Policy(ABC):
@@ -70,9 +69,9 @@ class Policy(ABC):
         wake_s = next_overdue_s if math.isfinite(next_overdue_s) else None
         return Schedule(tuple(chosen), wake_s, self._load_hold_s)
 
-    def held_up(self, snapshot: Snapshot) -> int:
-        """Return how many queries would be let in now if there were slots enough."""
-        return len(snapshot.waiting)
+    def held_up(self, snapshot: Snapshot) -> dict[str, float]:
+        """Return who would be let in now if there were slots enough, and since when."""
+        return {query.name: query.since_s for query in snapshot.waiting}
 
     def _measure_load(self, snapshot: Snapshot) -> bool:
         """Stretch the bound on waiting where more is to be done than it leaves time for.
@@ -84,13 +83,7 @@ class Policy(ABC):
         if 0.0 <= snapshot.now_s - self.__measured_s < period_s:
             return False
         self.__measured_s = snapshot.now_s
-        since_s = snapshot.now_s - LATELY_S
-        batches_s = (
-            query.metrics.batch_s or 0.0
-            for query in snapshot.queries
-            if not query.in_sink and (query.admitted_s or 0.0) > since_s
-        )
-        self._load_round_s = self._load_hold_s = ROUNDS * sum(batches_s) / snapshot.slots
+        self._load_round_s = self._load_hold_s = ROUNDS * snapshot.round_s
         return True
 
     # Two underscores: a member may have anything of its own under a plain name.

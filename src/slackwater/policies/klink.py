@@ -86,6 +86,14 @@ class Klink(KlinkPaper):
         self._load = Load()
         self._patient_s = math.inf  # since when gates hold until a source is checked
 
+    def held_up(self, snapshot: Snapshot) -> dict[str, float]:
+        found = super().held_up(snapshot)
+        # Nothing is late of those of whom probably nothing has come.
+        return {
+            name: snapshot.now_s if _is_silent(self._known[name]) else since_s
+            for name, since_s in found.items()
+        }
+
     # -- what is known --------------------------------------------------------------------------
 
     def _measure_load(self, snapshot: Snapshot) -> bool:

@@ -118,9 +118,13 @@ class KlinkPaper(Policy):
             admissions = ()
         return Schedule(admissions, next_s if math.isfinite(next_s) else None, self._load_hold_s)
 
-    def held_up(self, snapshot: Snapshot) -> int:
-        now_s = snapshot.now_s
-        return len(self._due_queries.due(now_s)) + len(self._due_queries.overdue(now_s))
+    def held_up(self, snapshot: Snapshot) -> dict[str, float]:
+        now_s, found = snapshot.now_s, {}
+        for place in self._due_queries.due(now_s) + self._due_queries.overdue(now_s):
+            query = self._queries[place]
+            due_s = min(self._known[query.name].due_s, now_s)
+            found[query.name] = max(query.since_s, due_s)
+        return found
 
     def outlook(self, now_s: float) -> dict[str, Figures]:
         self._now_s = now_s

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from slackwater.core import Snapshot
+from slackwater.core import QueryMetrics, QuerySpec, QueryState, Snapshot
 from slackwater.engines.spark.control.guard import LOOK_S, OPEN_S, Guard
 from slackwater.engines.spark.control.service import ControllerService, ControllerSettings
 
@@ -21,7 +21,8 @@ class Watched:
         for _ in range(looks):
             self.now_s += LOOK_S
             self.used_s += busy * 2 * LOOK_S
-            self.guard.look(self.now_s, Snapshot(self.now_s, 3), held_up, free)
+            waiting = {f"q{number}": self.now_s for number in range(held_up)}
+            self.guard.look(self.now_s, Snapshot(self.now_s, 3), waiting, free)
         return self.guard.extra
 
 
@@ -42,7 +43,13 @@ def test_cores_that_spark_does_not_use_are_not_idle() -> None:
     used_s = iter(range(100))
     guard = Guard(16, lambda: float(next(used_s)))  # two of sixteen cores are busy
     for look in range(40):
-        guard.look(look * LOOK_S, Snapshot(look * LOOK_S, 3), held_up=9, free=0, cores=2)
+        guard.look(
+            look * LOOK_S,
+            Snapshot(look * LOOK_S, 3),
+            held_up=dict.fromkeys("abc", 0.0),
+            free=0,
+            cores=2,
+        )
     assert guard.extra == 0
     assert not guard.is_open(40 * LOOK_S)
 
@@ -69,13 +76,59 @@ def test_a_clock_that_is_put_back_neither_blinds_it_nor_keeps_gates_open() -> No
     assert not watched.guard.is_open(an_hour_before_s)
 
 
+class Waits:
+    """A guard over queries that take a second each, one of which is held up again and again."""
+
+    def __init__(self, priority: float = 1.0) -> None:
+        self.guard = Guard(2, lambda: 2 * self.now_s)
+        self.now_s, self.admissions = 1000.0, 0
+        metrics = QueryMetrics(batch_s=1.0)
+        self._others = tuple(
+            QueryState(QuerySpec(f"q{number}"), "running", admitted_s=990.0, metrics=metrics)
+            for number in range(8)
+        )
+        self._spec, self._metrics = QuerySpec("held", priority), metrics
+
+    def wait(self, seconds: float) -> bool:
+        """Have it wait once; return whether it is let through then."""
+        since_s, self.admissions = self.now_s, self.admissions + 1
+        held = QueryState(
+            self._spec, "waiting", since_s, since_s, self.admissions, metrics=self._metrics
+        )
+        while self.now_s < since_s + seconds:
+            self.now_s += LOOK_S
+            snapshot = Snapshot(self.now_s, 3, (held, *self._others))
+            self.guard.look(self.now_s, snapshot, {"held": since_s}, free=0)
+        return self.guard.lets_through("held", self.now_s)
+
+
+def test_who_waits_longer_than_unheld_several_times_in_a_row_is_not_held() -> None:
+    waits = Waits()
+    assert [waits.wait(5.0) for _ in range(3)] == [False, False, True]
+    assert "held" in waits.guard.why_let_through(waits.now_s)
+    assert not waits.guard.lets_through("q1", waits.now_s)
+    assert not waits.guard.lets_through("held", waits.now_s + OPEN_S)
+    assert not waits.guard.why_let_through(waits.now_s + OPEN_S)
+
+
+def test_a_wait_that_plain_spark_explains_is_none_too_many() -> None:
+    waits = Waits()
+    assert not any(waits.wait(4.0) for _ in range(9))  # nine batches of a second on three slots
+    assert [waits.wait(s) for s in (5.0, 5.0, 1.0, 5.0, 5.0)] == [False] * 5
+
+
+def test_who_is_less_important_than_others_may_wait() -> None:
+    waits = Waits(priority=0.5)
+    assert not any(waits.wait(9.0) for _ in range(5))
+
+
 def test_where_nobody_can_tell_the_load_nothing_is_given() -> None:
     def hidden() -> float:
         raise FileNotFoundError("/proc/stat")
 
     guard = Guard(2, hidden)
     for look in range(20):
-        guard.look(look * LOOK_S, Snapshot(0.0, 3), held_up=4, free=0)
+        guard.look(look * LOOK_S, Snapshot(0.0, 3), held_up={"q": 0.0}, free=0)
     assert guard.extra == 0
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -230,7 +230,7 @@ class GateDriver:
     answers
         Answers questions.
     guard, held_up
-        Watches whether holding does harm, where somebody can say how many are held up.
+        Watches whether holding does harm, where somebody can say who is held up since when.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class GateDriver:
         hold_nothing: bool = False,
         answers: Callable[[Question | Ask], object] = unknown_question,
         guard: Guard | None = None,
-        held_up: Callable[[Snapshot], int] = lambda snapshot: 0,
+        held_up: Callable[[Snapshot], Mapping[str, float]] = lambda snapshot: {},
     ) -> None:
         self.clock = clock
         self.guard = guard
@@ -294,11 +294,19 @@ class GateDriver:
         return replace(state, phase="idle")
 
     def wait(self, until_s: float) -> None:
-        if self.hold_nothing or (self.guard and self.guard.is_open(self.clock.now())):
-            for query in self.store.waiting:
-                query.stage = ""
-                self._grant(query, None)
+        for query in self._let_through():
+            query.stage = ""
+            self._grant(query, None)
         self._server.wait(min(until_s, self._released_s))
+
+    def _let_through(self) -> list[Query]:
+        """Return those at their gates that are not to be held, whatever the policy says."""
+        if self.hold_nothing:
+            return list(self.store.waiting)
+        if self.guard is None:
+            return []
+        now_s, guard = self.clock.now(), self.guard
+        return [q for q in self.store.waiting if guard.lets_through(q.state.name, now_s)]
 
     # -- enforcer -------------------------------------------------------------------------------
 

@@ -1,8 +1,10 @@
-"""Does holding do harm? If the machine idles while due work waits, slots are the wrong number."""
+"""Does holding do harm? Then more slots are given; who is harmed all the same is not held."""
 
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 
+from slackwater.common.moments import clock_time
 from slackwater.core.model import Snapshot
 
 log = logging.getLogger("slackwater.controller")
@@ -13,12 +15,18 @@ FULL = 0.9  # more is used, and what was given is taken back
 GIVE_AFTER = 2  # looks in a row
 TAKE_AFTER = 20
 OPEN_AFTER = 10  # looks in a row with all that may be given given
-OPEN_S = 30.0  # so long nobody is held; then it is tried again
+OPEN_S = 30.0  # so long nobody is held, or one query is not; then it is tried again
 MOST = 3  # times the slots that there are
+PLAIN_ROUNDS = 1.1  # of all queries through all slots: plain Spark makes nobody wait longer
+LEAST_ROUND_S = 2.0  # shorter ones are not told from noise
+WRONGED = 3  # waits in a row of one query that were longer
 
 
 class Guard:
     """Gives slots while due work waits beside idle cores; if that does not help, holds nobody.
+
+    A query that waits longer than plain Spark would make it wait, again and again, is let through
+    for a while, unless others are more important.
 
     Parameters
     ----------
@@ -33,7 +41,7 @@ class Guard:
     >>> guard = Guard(cores=4, machine_s=lambda: 0.1 * next(used))
     >>> full = Snapshot(0.0, slots=2)
     >>> for look in range(4):
-    ...     guard.look(look / 2, full, held_up=3, free=0)
+    ...     guard.look(look / 2, full, held_up={"q": 0.0}, free=0)
     >>> guard.extra
     1
     """
@@ -44,25 +52,48 @@ class Guard:
         self._looked: tuple[float, float] | None = None  # when, and the CPU time until then
         self._idle = self._calm = self._helpless = 0  # looks in a row
         self._open_until_s = 0.0
+        # Of each query the last wait that was too long, by its admissions, and how many in a row.
+        self._waits: dict[str, tuple[int, int]] = {}
+        self._let_through: dict[str, float] = {}  # until when each is not held
         self.extra = 0  # slots given beside those that there are
 
     def is_open(self, now_s: float) -> bool:
         """Tell whether nobody is to be held; a clock that was put back must not make it long."""
         return 0.0 < self._open_until_s - now_s <= OPEN_S
 
+    def lets_through(self, query: str, now_s: float) -> bool:
+        """Tell whether a query is not to be held."""
+        left_s = self._let_through.get(query, -math.inf) - now_s
+        return self.is_open(now_s) or 0.0 < left_s <= OPEN_S
+
+    def why_let_through(self, now_s: float) -> dict[str, str]:
+        """Say why queries are not held that otherwise would be."""
+        return {
+            query: f"not held until {clock_time(until_s)}: it had waited longer than unheld"
+            for query, until_s in self._let_through.items()
+            if 0.0 < until_s - now_s <= OPEN_S
+        }
+
     def due(self, now_s: float) -> bool:
         """Tell whether it is time for a look."""
         return self._looked is None or not 0.0 <= now_s - self._looked[0] < LOOK_S
 
     def look(
-        self, now_s: float, snapshot: Snapshot, held_up: int, free: int, cores: int | None = None
+        self,
+        now_s: float,
+        snapshot: Snapshot,
+        held_up: Mapping[str, float],
+        free: int,
+        cores: int | None = None,
     ) -> None:
-        """Look whether cores idle while work waits.
+        """Look whether cores idle while work waits, and whether somebody waits for too long.
 
         Parameters
         ----------
-        held_up, free
-            How many queries could go, and how many slots are free, those given included.
+        held_up
+            Who could go if there were slots, and since when.
+        free
+            How many slots are free, those given included.
         cores
             That Spark's tasks have, if that is fewer than there are: others are not for it to use.
         """
@@ -73,17 +104,39 @@ class Guard:
         before, self._looked = self._looked, (now_s, used_s)
         if before is None or now_s <= before[0]:
             return
+        self._look_at_waits(now_s, snapshot, held_up)
         busy = (used_s - before[1]) / (now_s - before[0]) / min(self._cores, cores or self._cores)
-        harm = held_up > 0 and free == 0 and busy < IDLE
+        harm = len(held_up) > 0 and free == 0 and busy < IDLE
         self._idle = self._idle + 1 if harm else 0
         self._calm = 0 if harm or (busy < FULL and held_up) else self._calm + 1
         most = (MOST - 1) * snapshot.slots
         if self._idle >= GIVE_AFTER and self.extra < most:
             self.extra, self._idle = self.extra + 1, 0
-            log.info("cores idle while %d queries wait: %d more slots", held_up, self.extra)
+            log.info("cores idle while %d queries wait: %d more slots", len(held_up), self.extra)
         elif self.extra and self._calm >= TAKE_AFTER:
             self.extra, self._calm = self.extra - 1, 0
         self._helpless = self._helpless + 1 if harm and self.extra >= most else 0
         if self._helpless >= OPEN_AFTER:
             self._helpless, self._open_until_s = 0, now_s + OPEN_S
             log.warning("cores idle while queries wait: nobody is held for %.0f s", OPEN_S)
+
+    def _look_at_waits(
+        self, now_s: float, snapshot: Snapshot, held_up: Mapping[str, float]
+    ) -> None:
+        """Let those through that have waited too long several times in a row."""
+        round_s = max(snapshot.round_s, LEAST_ROUND_S)
+        states = {query.name: query for query in snapshot.queries}
+        first = max((query.spec.priority for query in states.values()), default=0.0)
+        for name in held_up.keys() & states.keys():
+            state, (seen, wronged) = states[name], self._waits.get(name, (-1, 0))
+            plain_s = PLAIN_ROUNDS * round_s + (state.metrics.batch_s or 0.0)
+            late = now_s - held_up[name] > plain_s and state.spec.priority >= first
+            if not late or state.admissions == seen:
+                continue
+            wronged = wronged + 1 if state.admissions == seen + 1 else 1
+            self._waits[name] = (state.admissions, wronged)
+            if wronged >= WRONGED:
+                self._let_through[name] = now_s + OPEN_S
+                log.warning("%s had to wait too long: it is not held for %.0f s", name, OPEN_S)
+        self._waits = {n: wait for n, wait in self._waits.items() if n in states}
+        self._let_through = {n: s for n, s in self._let_through.items() if n in states}

@@ -88,10 +88,10 @@ class ControllerService:
             self.driver, policy, self.driver, clock, dry_run=settings.dry_run
         )
 
-    def _held_up(self, snapshot: Snapshot) -> int:
-        """Return how many the policy of this moment would let in if there were slots enough."""
+    def _held_up(self, snapshot: Snapshot) -> dict[str, float]:
+        """Return whom the policy of this moment would let in if there were slots, since when."""
         policy = self.controller.policy
-        return policy.held_up(snapshot) if isinstance(policy, Policy) else 0
+        return policy.held_up(snapshot) if isinstance(policy, Policy) else {}
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Decide until ``stop()``."""
@@ -133,12 +133,13 @@ class ControllerService:
     def _why_held(self) -> dict[str, str]:
         """Say of each query that is held why it is."""
         driver, policy = self.driver, self.controller.policy
-        waiting = [query.state for query in driver.store.waiting]
-        if not waiting:
-            return {}
         now_s = driver.clock.now()
+        found = driver.guard.why_let_through(now_s) if driver.guard else {}
+        waiting = [query.state for query in driver.store.waiting if query.state.name not in found]
+        if not waiting:
+            return found
         prospects = policy.prospects(now_s) if isinstance(policy, Policy) else {}
-        return why_held(waiting, prospects, driver.collect(now_s).free_slots, now_s)
+        return found | why_held(waiting, prospects, driver.collect(now_s).free_slots, now_s)
 
     def _decisions(self, asked: AskDecisions) -> Decisions:
         newest_first = reversed(self.controller.decisions)
