@@ -43,10 +43,11 @@ class _Watched:
     why_not: str | None = None  # they cannot be asked
     quiet: bool = False  # its last trigger found nothing
     mark: Mark = None  # of its sources, when they were last asked
+    mark_seq: int = 0  # at which of its arrivals that was
     read: Mark = None  # the one that stands for "all of it was read"; None: nobody knows
     answer: bool | None = None
     asked: Future[Mark] | None = None  # not answered yet
-    asked_seq: int = 0  # at which of its arrivals that was
+    asked_seq: int = 0  # at which of its arrivals it was asked
 
     @property
     def quick(self) -> bool:
@@ -102,7 +103,9 @@ class InputWatch:
             if one is None or not (found_nothing or one.quiet):
                 return
             one.quiet, one.answer, self._news = found_nothing, None, True
-            one.read = one.mark if found_nothing else None
+            # This may be told late, when its sources were asked once more since it came.
+            seen_before = one.mark_seq < one.held.seq
+            one.read = one.mark if found_nothing and seen_before else None
             if not found_nothing:
                 one.mark = None
                 for source in one.sources or ():
@@ -186,7 +189,7 @@ class InputWatch:
         with self._lock:
             held = one.held
             if held.seq == one.asked_seq and held.stands(self._clock.monotonic()):
-                one.mark = mark
+                one.mark, one.mark_seq = mark, one.asked_seq
                 one.answer = None if one.read is None else mark != one.read
 
     # -- telling --------------------------------------------------------------------------------
