@@ -46,11 +46,13 @@ class Gate:
 class Finder:
     """Finds the source of a gate in its place."""
 
+    closed = False
+
     def find(self, execution: Gate) -> tuple[Gate, ...]:
         return (execution,)
 
     def close(self) -> None:
-        """Nothing is open."""
+        self.closed = True
 
 
 class Fleet:
@@ -58,8 +60,8 @@ class Fleet:
 
     def __init__(self) -> None:
         self.told: list[Inputs] = []
-        finder: Any = Finder()
-        self.watch = InputWatch(self.told.append, RealClock(), finder)
+        self.finder: Any = Finder()
+        self.watch = InputWatch(self.told.append, RealClock(), self.finder)
 
     def add(self, name: str, gate: Any) -> None:
         self.watch.watch(name, name, gate, gate)
@@ -184,6 +186,23 @@ def test_what_was_seen_after_a_trigger_does_not_count_as_read(fleet: Fleet) -> N
     asked = gate.asked
     eventually(lambda: gate.asked > asked + 2)
     assert all(not told.empty for told in fleet.told)
+
+
+def test_a_watch_that_is_closed_while_it_asks_ends_without_a_word(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    closing, other = Gate(), Gate(quick=False)
+    for name, gate in (("closing", closing), ("other", other)):
+        fleet.add(name, gate)
+        fleet.look(name, gate)
+
+    def close() -> int:
+        fleet.watch.close()
+        return 0
+
+    closing.mark = close  # type: ignore[method-assign]
+    eventually(lambda: fleet.finder.closed)
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_a_folder_shows_what_was_added_wherever(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ and one question to a broker is for all queries that read there. If nobody asks,
 the controller is told nothing and lets triggers look, as it would without.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -112,10 +113,8 @@ class InputWatch:
                     source.forget()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Ask no more; what was asked for last is not waited for."""
         self._closed.set()
-        self._pool.submit(self._finder.close)
-        self._pool.shutdown(wait=False)
 
     def _run(self) -> None:
         pause_s = LEAST_S
@@ -129,6 +128,9 @@ class InputWatch:
             with self._lock:
                 self._asking_s += _cpu_s() - began_s
             pause_s = min(MOST_S, max(LEAST_S, (self._asking_s - before_s) / SHARE))
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending, and closes all
+            self._pool.submit(self._finder.close)
+        self._pool.shutdown(wait=False)
 
     # -- asking ---------------------------------------------------------------------------------
 
