@@ -293,6 +293,13 @@ def test_a_name_that_is_there_is_refused_and_nothing_changes(fleet: Fleet) -> No
     assert found.every_s == 60.0
 
 
+def test_a_fleet_that_was_stopped_takes_in_no_table(fleet: Fleet) -> None:
+    fleet.refresher.close(1.0)
+    with pytest.raises(UsageError, match="has been stopped: make another Fleet"):
+        fleet.add("late")
+    assert fleet.registry.get("late") is None
+
+
 def test_after_a_restart_only_those_go_that_are_stale(fleet: Fleet) -> None:
     """Checkpoints tell when each was last refreshed."""
     fleet.add("lately", 60.0, refreshed_s=990.0)
