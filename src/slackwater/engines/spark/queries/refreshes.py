@@ -110,8 +110,8 @@ class Refresher:
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
-            self._thread.join(timeout=timeout_s)
             limit = Deadline(timeout_s, self._clock)
+            self._thread.join(timeout=limit.left_s)
             while self._running() and not limit.passed:
                 self._registry.wait_change(min(0.1, limit.left_s))
 
