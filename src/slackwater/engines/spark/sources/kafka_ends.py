@@ -5,6 +5,7 @@ from collections.abc import Hashable, Mapping
 
 from py4j.java_gateway import JavaObject
 
+from slackwater.core.errors import EngineError
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.sources.spark_kafka import (
     CLIENTS,
@@ -89,9 +90,11 @@ class KafkaEnds:
 
     def mark(self) -> Hashable:
         """Return where the partitions end."""
-        if not self._partitions:
-            self._partitions = frozenset(self._topics.read())
-        return self._cluster.ends(self._partitions)
+        partitions = self._partitions or frozenset(self._topics.read())
+        if not partitions:
+            raise EngineError("no partition has been read yet")
+        self._partitions = partitions
+        return self._cluster.ends(partitions)
 
     def forget(self) -> None:
         """Find out anew which partitions are read."""
