@@ -24,11 +24,15 @@ from slackwater.engines.spark.plans.tree import java_node, relation_options, sou
 from slackwater.engines.spark.sources.base import Source, SourceReader
 from slackwater.engines.spark.sources.feed import FeedSource
 from slackwater.engines.spark.sources.kafka import KafkaSource
-from slackwater.engines.spark.sources.kafka_ends import KafkaCluster, KafkaEnds, connection
+from slackwater.engines.spark.sources.kafka_ends import (
+    FRESH_S,
+    KafkaCluster,
+    KafkaEnds,
+    connection,
+)
 from slackwater.engines.spark.sources.query_log import LogSource
 from slackwater.engines.spark.sources.redis import RedisSource
 
-FRESH_S = 0.2  # a mark that was taken so long ago will do for another query
 MOST_FOLDERS = 1000  # in a folder: to look at more costs as much as a trigger
 MOST_MATCHES = 50  # of a pattern
 _OURS: dict[str, type[Source]] = {

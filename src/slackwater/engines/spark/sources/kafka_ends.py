@@ -16,7 +16,7 @@ from slackwater.engines.spark.sources.spark_kafka import (
     parse_timestamps,
 )
 
-FRESH_S = 0.2  # ends that were asked for so long ago will do for another query
+FRESH_S = 0.2  # what was asked for so long ago will do for another query
 _ISOLATION = "isolation.level"
 # Others (a group's name, sizes to fetch) differ between queries, and make no other cluster.
 _CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "ssl.", "sasl.", _ISOLATION)
