@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from slackwater.core.clock import RealClock
 from slackwater.engines.spark.queries import input_watch
 from slackwater.engines.spark.queries.input_watch import InputWatch
-from slackwater.engines.spark.sources.arrivals import LocalFolder, Untold
+from slackwater.engines.spark.sources.arrivals import Untold
 from slackwater.ipc.messages import Inputs
 from tests.waiting import eventually
 
@@ -203,24 +202,3 @@ def test_a_watch_that_is_closed_while_it_asks_ends_without_a_word(
     closing.mark = close  # type: ignore[method-assign]
     eventually(lambda: fleet.finder.closed)
     assert not [record for record in caplog.records if record.exc_info]
-
-
-def test_a_folder_shows_what_was_added_wherever(tmp_path: Path) -> None:
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
-    folder = LocalFolder(str(tmp_path))
-    marks = [folder.mark()]
-    assert folder.mark() == marks[0]
-    for path in (tmp_path / "one", below / "two"):
-        path.write_text("row")
-        marks.append(folder.mark())
-    (below / "c").mkdir()
-    marks.append(folder.mark())
-    (below / "c" / "three").write_text("row")
-    marks.append(folder.mark())
-    assert len(set(marks)) == 5
-
-
-def test_a_folder_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        LocalFolder(str(tmp_path / "none")).mark()
