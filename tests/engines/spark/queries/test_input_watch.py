@@ -1,5 +1,6 @@
 """Questions to sources of queries that found nothing, without Spark."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class Gate:
     stands_there: bool = True
     quick: bool = True
     rows: int | None = 0  # None: nobody can tell
+    fails: bool = False  # to answer, for now
     answers: threading.Event | None = None  # before that no answer comes
     asked: int = 0
 
@@ -34,6 +36,8 @@ class Gate:
         self.asked += 1
         if self.answers is not None:
             self.answers.wait(30)
+        if self.fails:
+            raise OSError("no such broker")
         if self.rows is None:
             raise Untold("nobody can tell")
         return self.rows
@@ -158,6 +162,21 @@ def test_who_cannot_tell_is_asked_once(fleet: Fleet) -> None:
     asked = other.asked
     eventually(lambda: other.asked > asked + 3)
     assert gate.asked == 1
+
+
+def test_why_nothing_is_known_is_logged_once(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    gate = Gate(fails=True)
+    fleet.add("q", gate)
+    fleet.look("q", gate)
+    eventually(lambda: gate.asked > 5)
+    assert len([record for record in caplog.records if "no such broker" in record.message]) == 1
+    gate.fails = False
+    fleet.look("q", gate)
+    fleet.look("q", gate)
+    fleet.tells(empty=("q",))
 
 
 def test_an_answer_that_a_trigger_may_have_overtaken_does_not_count(fleet: Fleet) -> None:

@@ -41,7 +41,8 @@ class _Watched:
     held: Held
     execution: JavaObject
     sources: tuple[Arrivals, ...] | None = None  # None: not looked for yet
-    why_not: str | None = None  # they cannot be asked
+    why_not: str | None = None  # why no answer came, the last time
+    untold: bool = False  # none will: its sources are not asked again
     quiet: bool = False  # its last trigger found nothing
     mark: Mark = None  # of its sources, when they were last asked
     mark_seq: int = 0  # at which of its arrivals that was
@@ -138,7 +139,7 @@ class InputWatch:
         """Ask for all that stand at their gates after having found nothing."""
         now_s = self._clock.monotonic()
         with self._lock:
-            quiet = [one for one in self._watched.values() if one.quiet and one.why_not is None]
+            quiet = [one for one in self._watched.values() if one.quiet and not one.untold]
         due = [one for one in quiet if self._is_due(one, now_s)]
         for one in due:
             if one.asked is not None:
@@ -183,16 +184,20 @@ class InputWatch:
         try:
             mark = asked.result()
         except Exception as error:
-            one.answer = None
-            log.info("%s: it is not known what has come: %s", one.name, first_line(str(error)))
-            if isinstance(error, Untold):
-                one.why_not = str(error)
+            self._take_no_answer(one, error)
             return
+        one.why_not = None
         with self._lock:
             held = one.held
             if held.seq == one.asked_seq and held.stands(self._clock.monotonic()):
                 one.mark, one.mark_seq = mark, one.asked_seq
                 one.answer = None if one.read is None else mark != one.read
+
+    def _take_no_answer(self, one: _Watched, error: Exception) -> None:
+        why_not = first_line(str(error))
+        if why_not != one.why_not:
+            log.info("%s: it is not known what has come: %s", one.name, why_not)
+        one.answer, one.why_not, one.untold = None, why_not, isinstance(error, Untold)
 
     # -- telling --------------------------------------------------------------------------------
 
