@@ -12,7 +12,7 @@ from slackwater.core.clock import RealClock
 from slackwater.engines.spark.queries import input_watch
 from slackwater.engines.spark.queries.input_watch import InputWatch
 from slackwater.engines.spark.sources.arrivals import Untold
-from slackwater.ipc.messages import Inputs
+from slackwater.ipc.messages import INPUTS_LAST_S, Inputs
 from tests.waiting import eventually
 
 
@@ -136,6 +136,11 @@ def test_it_is_said_again_as_long_as_it_holds(fleet: Fleet) -> None:
     assert fleet.last == (("q",), ())
     fleet.watch.forget("q")
     fleet.tells()
+
+
+def test_what_was_told_lasts_until_it_is_said_again() -> None:
+    slowest_s = input_watch.MOST_S + input_watch.ANSWER_S
+    assert max(slowest_s, input_watch.RENEW_S) < INPUTS_LAST_S
 
 
 def test_one_that_does_not_answer_holds_up_nobody(fleet: Fleet) -> None:

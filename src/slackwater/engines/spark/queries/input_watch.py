@@ -19,17 +19,17 @@ from slackwater.common.procfs import thread_cpu_s
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.queries.held import Held
 from slackwater.engines.spark.sources.arrivals import Arrivals, ArrivalsFinder, Mark, Untold
-from slackwater.ipc.messages import Inputs
+from slackwater.ipc.messages import INPUTS_LAST_S, Inputs
 
 log = logging.getLogger("slackwater.fleet")
 
 LEAST_S = 0.5  # between two questions
-MOST_S = 10.0
+MOST_S = 10.0  # what was told lasts until the next
 SHARE = 0.01  # of one core, at most, unless that means to ask less often than this
 IN_JVM = 2.0  # times our own CPU time: what a question takes that goes through the JVM
 SETTLED_S = 0.2  # at its gate: who is let go on at once is not asked about
 ANSWER_S = 1.0  # after this nobody waits for an answer; it counts when it comes
-RENEW_S = 4.0  # what is known is said again, for those who must know that we live
+RENEW_S = INPUTS_LAST_S / 3  # then what is known is said again, as long as there are questions
 ASKERS = 4  # servers and file systems that are asked at once
 
 
