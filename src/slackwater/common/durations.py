@@ -21,7 +21,7 @@ _PART = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*([a-z]*)\s*", re.IGNOR
 
 
 def parse_duration_s(text: str) -> float:
-    """Return the seconds that a text names; a bare number is seconds.
+    """Return the seconds that a text names; a number alone is seconds.
 
     >>> parse_duration_s("150ms"), parse_duration_s("2"), parse_duration_s("1.5min")
     (0.15, 2.0, 90.0)
@@ -30,12 +30,16 @@ def parse_duration_s(text: str) -> float:
     >>> parse_duration_s("soon")
     Traceback (most recent call last):
     slackwater.core.errors.UsageError: 'soon' is not a duration; write 150ms, 2s or 1.5min
+    >>> parse_duration_s("1 000 s")
+    Traceback (most recent call last):
+    slackwater.core.errors.UsageError: '1 000 s' is not a duration; write 150ms, 2s or 1.5min
     """
     rest = text.lower().removeprefix("interval ")
-    units = [(float(number), _UNIT_S.get(unit)) for number, unit in _PART.findall(rest)]
-    if not units or _PART.sub("", rest) or any(seconds is None for _, seconds in units):
+    parts = _PART.findall(rest)
+    known = all(unit in _UNIT_S and (unit or len(parts) == 1) for _, unit in parts)
+    if not parts or _PART.sub("", rest) or not known:
         raise UsageError(f"'{text}' is not a duration; write 150ms, 2s or 1.5min")
-    return sum(number * seconds for number, seconds in units if seconds is not None)
+    return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
 
 
 def as_seconds(what: str, value: object) -> float:

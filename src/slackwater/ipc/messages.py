@@ -27,6 +27,8 @@ Length = Annotated[float, Meta(ge=1e-6)] | None
 Positive = Annotated[float, Meta(ge=0.0)] | None
 
 
+INPUTS_LAST_S = 12.0  # for so long is believed what was told of inputs, if nobody says it again
+
 S = TypeVar("S", bound=Struct)
 
 

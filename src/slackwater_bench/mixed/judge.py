@@ -12,7 +12,8 @@ from slackwater.statistics.intervals import summary
 from slackwater_bench.emissions import Progress, emissions
 from slackwater_bench.freshness import ages_of, kept_share
 from slackwater_bench.mixed.files import EVERY_S
-from slackwater_bench.mixed.kinds import COLUMNS, DELAY_S, NEWEST, Kind
+from slackwater_bench.mixed.kinds import COLUMNS, NEWEST, Kind
+from slackwater_bench.mixed.shape import DELAY_S
 
 _NEVER = "1970-01-01T00:00:00Z"
 

@@ -19,17 +19,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.clock import RealClock
-from slackwater_bench.mixed.counts import in_proportion
 from slackwater_bench.mixed.files import FILE_SCHEMA, ROWS_A_SECOND
+from slackwater_bench.mixed.shape import DELAY_S, FRESH_S, RATE, SLEEP_S, in_proportion
 from slackwater_bench.workloads.base import WindowGrid
 
-RATE = 100  # rows/s: a whole number of milliseconds apart, so that counts are exact
-DELAY_S = 1.0  # of every watermark
 DELAY = f"{DELAY_S:g} seconds"
 NEWEST = "newest"  # what a query tells of the newest row it has read
 SESSION_ROWS = 50
 GAP = "100 milliseconds"
-FRESH_S = 2.0  # how old a result without a window may be
 COLUMNS = ("rows", "low", "high", "first_us")  # of a window's result
 
 
@@ -190,9 +187,8 @@ class Joins(Kind):
 
 class SlowSinks(Kind):
     name, count, windowed = "slow sink", 1, False
-    seconds: ClassVar[float] = 4.0
     # What comes while it sleeps waits until it has slept once more for it.
-    target_s = 2 * seconds + FRESH_S
+    target_s = 2 * SLEEP_S + FRESH_S
 
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
         return observed(rate(spark, 10))
@@ -200,7 +196,7 @@ class SlowSinks(Kind):
     def writer(self, frame: DataFrame, folder: Path) -> DataStreamWriter:
         def write(batch: DataFrame, number: int) -> None:
             batch.write.mode("overwrite").parquet(str(folder / "out" / str(number)))
-            RealClock().sleep(self.seconds)
+            RealClock().sleep(SLEEP_S)
 
         return frame.writeStream.foreachBatch(write)
 

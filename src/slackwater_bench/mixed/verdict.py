@@ -117,7 +117,8 @@ def _of_ours(ours: Sequence[Entry], settings: Mapping[str, Any]) -> Iterator[Bar
     yield Bar("Python of driver and controller, of all CPU", _figure(ours, "python_share"), PYTHON)
     share = _figure(ours, "controller_share")
     yield Bar("controller, of the machine", share, CONTROLLER)
-    gone = sum(run["queries"] - run["alive"] + len(run["failures"]) for run in ours)
+    # Most that failed have ended, too; some failed after those that were alive were counted.
+    gone = sum(max(run["queries"] - run["alive"], len(run["failures"])) for run in ours)
     yield Bar("queries that ended or failed", gone, 0.0)
     yield Bar("queries with wrong results", sum(len(run["mistakes"]) for run in ours), 0.0)
     missing = sum(kind["missing"] for run in ours for kind in run["kinds"].values())

@@ -13,13 +13,9 @@ from slackwater.engines.simulator.prediction import MEASURED, START_S
 from slackwater.engines.simulator.query import SimulatedQuery
 from slackwater.engines.simulator.sweeps import first_arrivals
 from slackwater.traffic import Traffic
-from slackwater_bench.mixed.counts import in_proportion
+from slackwater_bench.mixed.shape import DELAY_S, FRESH_S, RATE, SLEEP_S, in_proportion
 
-RATE = 100.0  # rows/s
 DELAYS = "uniform:0:300ms"
-DELAY_S = 1.0  # of every watermark
-FRESH_S = 2.0  # how old results may be, where that is stated
-SLEEP_S = 4.0  # of a slow sink
 WAITS = 2.5  # times the distance of its windows: how long a query is held at most
 LEAST_WAIT_S = 10.0
 SAMPLES = 3000

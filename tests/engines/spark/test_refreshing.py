@@ -248,6 +248,8 @@ def test_a_table_is_paused_and_resumed(
         ({"every": "0 seconds"}, "t: every must be positive"),
         ({"trigger": "2 seconds"}, "t: trigger is availableNow or once, not '2 seconds'"),
         ({"priority": -1}, "priority must not be negative"),
+        ({"max_wait": "soon"}, "t: max_wait: 'soon' is not a duration"),
+        ({"max_wait": 0}, "t: max_wait must be positive"),
     ],
 )
 def test_what_makes_no_sense(
@@ -258,6 +260,15 @@ def test_what_makes_no_sense(
     with pytest.raises(UsageError, match=expected) as caught:
         add(fleet, tmp_path, "t", **options)
     assert "\n" not in str(caught.value)
+    assert fleet.status().queries == ()
+
+
+def test_a_frame_is_no_writer(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], tmp_path: Path
+) -> None:
+    fleet, frame = make_fleet("fcfs", controller="thread"), rate(spark)
+    with pytest.raises(UsageError, match=r"refresh takes df\.writeStream, not df"):
+        fleet.refresh(frame, name="t", checkpoint=tmp_path)  # type: ignore[arg-type]
     assert fleet.status().queries == ()
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from slackwater_bench.mixed.files import ROWS_A_SECOND, _table
 from slackwater_bench.mixed.kinds import (
-    RATE,
     Dashboards,
     Kind,
     Sessions,
@@ -18,6 +17,7 @@ from slackwater_bench.mixed.kinds import (
     TenSeconds,
     fleet_of,
 )
+from slackwater_bench.mixed.shape import RATE
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

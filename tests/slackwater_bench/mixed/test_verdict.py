@@ -88,6 +88,13 @@ def test_a_bar_that_is_missed_is_named(changes: dict[str, Any], missed: str) -> 
     assert [bar for bar, met in found.items() if not met] == [missed]
 
 
+def test_a_query_that_failed_and_so_ended_counts_once() -> None:
+    found = verdict(result(run("klink", alive=1, failures={"q": "no such disk"})))
+    assert found is not None
+    (bar,) = (bar for bar in found["bars"] if bar["bar"] == "queries that ended or failed")
+    assert bar["value"] == 1
+
+
 def test_kinds_that_are_late_stale_or_break_promises_are_named() -> None:
     kinds = {
         "windows of 10 s": kind("latency", 2.1),

@@ -10,7 +10,7 @@ POLICIES = ["spark", "fcfs", "klink-paper", "klink"]
 
 @pytest.mark.parametrize("queries", [9, 25, 500])
 def test_a_fleet_has_so_many_queries_with_names_of_their_own(queries: int) -> None:
-    found = [query.name for queries in mixed_fleet(queries).values() for query in queries]
+    found = [query.name for kind in mixed_fleet(queries).values() for query in kind]
     assert len(found) == len(set(found)) == queries
 
 

@@ -199,7 +199,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             Spark's rate and its Kafka on ``timestamp`` need none; for times in Kafka's payload
             there is :func:`kafka_frontier`.
         """
-        refuse_no_writer(writer)
+        refuse_no_writer(writer, "start")
         self._refuse_stopped()
         known = self._registry.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):

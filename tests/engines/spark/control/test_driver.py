@@ -23,7 +23,7 @@ from slackwater.core import (
     Window,
 )
 from slackwater.core.model import Outlook, Sweep
-from slackwater.engines.spark.control.driver import INPUTS_LAST_S, QueryStore
+from slackwater.engines.spark.control.driver import QueryStore
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import (
     ControllerService,
@@ -33,6 +33,7 @@ from slackwater.engines.spark.control.service import (
 from slackwater.ipc.client import Link, Refused, ask
 from slackwater.ipc.framing import MAX_LINE
 from slackwater.ipc.messages import (
+    INPUTS_LAST_S,
     Arrive,
     Command,
     Done,

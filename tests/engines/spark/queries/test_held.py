@@ -8,7 +8,6 @@ import pytest
 
 from slackwater.core.clock import VirtualClock
 from slackwater.engines.spark.gates.watermark import MarkedInput, WatermarkRaise
-from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.held import GoneOn, Held, TooEarly
 from slackwater.ipc.messages import Grant
 
@@ -101,17 +100,3 @@ def test_limits_are_set_only_while_it_waits(
     run = held(lambda: None, occupied)
     run.limit_rows(5, VirtualClock(waited_s))
     assert run.limits.rows == rows
-
-
-def test_a_limit_that_cannot_be_lifted_leaves_the_watermark_where_it_is() -> None:
-    """Its gate may open by itself: that batch would not read what the watermark goes by."""
-
-    def full(query: str, rows: int | None) -> None:
-        raise OSError("no space left")
-
-    agent: Any = Agent.__new__(Agent)  # the rest of it needs Spark
-    agent._clock, agent.row_limits = VirtualClock(), SimpleNamespace(set_rows=full)
-    run, record = held(lambda: 61_000_000), SimpleNamespace(name="q", run="r")
-    with pytest.raises(OSError, match="no space"):
-        agent._let_go_on(record, run, needed())
-    assert run.view.watermark_ms == 50_000

@@ -1,9 +1,9 @@
 """Questions to sources of queries that found nothing, without Spark."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +11,8 @@ import pytest
 from slackwater.core.clock import RealClock
 from slackwater.engines.spark.queries import input_watch
 from slackwater.engines.spark.queries.input_watch import InputWatch
-from slackwater.engines.spark.sources.arrivals import LocalFolder, Untold
-from slackwater.ipc.messages import Inputs
+from slackwater.engines.spark.sources.arrivals import Untold
+from slackwater.ipc.messages import INPUTS_LAST_S, Inputs
 from tests.waiting import eventually
 
 
@@ -25,6 +25,7 @@ class Gate:
     stands_there: bool = True
     quick: bool = True
     rows: int | None = 0  # None: nobody can tell
+    fails: bool = False  # to answer, for now
     answers: threading.Event | None = None  # before that no answer comes
     asked: int = 0
 
@@ -35,6 +36,8 @@ class Gate:
         self.asked += 1
         if self.answers is not None:
             self.answers.wait(30)
+        if self.fails:
+            raise OSError("no such broker")
         if self.rows is None:
             raise Untold("nobody can tell")
         return self.rows
@@ -46,11 +49,13 @@ class Gate:
 class Finder:
     """Finds the source of a gate in its place."""
 
+    closed = False
+
     def find(self, execution: Gate) -> tuple[Gate, ...]:
         return (execution,)
 
     def close(self) -> None:
-        """Nothing is open."""
+        self.closed = True
 
 
 class Fleet:
@@ -58,17 +63,21 @@ class Fleet:
 
     def __init__(self) -> None:
         self.told: list[Inputs] = []
-        finder: Any = Finder()
-        self.watch = InputWatch(self.told.append, RealClock(), finder)
+        self.finder: Any = Finder()
+        self.watch = InputWatch(self.told.append, RealClock(), self.finder)
 
     def add(self, name: str, gate: Any) -> None:
         self.watch.watch(name, name, gate, gate)
 
     def look(self, name: str, gate: Gate) -> None:
         """Let a trigger find nothing, and wait until an answer after that was taken."""
+        gate.seq += 1
+        self.tell_of_nothing(name, gate)
+
+    def tell_of_nothing(self, name: str, gate: Gate) -> None:
         asked = gate.asked
         self.watch.arrive(name, found_nothing=True)
-        eventually(lambda: gate.asked > asked + 1)  # the first was, then
+        eventually(lambda: gate.asked > asked + 1)  # the first was taken, then
 
     def tells(self, empty: tuple[str, ...] = (), filled: tuple[str, ...] = ()) -> None:
         eventually(lambda: bool(self.told) and self.last == (empty, filled))
@@ -129,6 +138,11 @@ def test_it_is_said_again_as_long_as_it_holds(fleet: Fleet) -> None:
     fleet.tells()
 
 
+def test_what_was_told_lasts_until_it_is_said_again() -> None:
+    slowest_s = input_watch.MOST_S + input_watch.ANSWER_S
+    assert max(slowest_s, input_watch.RENEW_S) < INPUTS_LAST_S
+
+
 def test_one_that_does_not_answer_holds_up_nobody(fleet: Fleet) -> None:
     slow, quick = Gate(quick=False), Gate()
     for name, gate in (("slow", slow), ("quick", quick)):
@@ -155,6 +169,21 @@ def test_who_cannot_tell_is_asked_once(fleet: Fleet) -> None:
     assert gate.asked == 1
 
 
+def test_why_nothing_is_known_is_logged_once(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    gate = Gate(fails=True)
+    fleet.add("q", gate)
+    fleet.look("q", gate)
+    eventually(lambda: gate.asked > 5)
+    assert len([record for record in caplog.records if "no such broker" in record.message]) == 1
+    gate.fails = False
+    fleet.look("q", gate)
+    fleet.look("q", gate)
+    fleet.tells(empty=("q",))
+
+
 def test_an_answer_that_a_trigger_may_have_overtaken_does_not_count(fleet: Fleet) -> None:
     gate = Gate(stands_there=False)
     fleet.add("q", gate)
@@ -167,22 +196,33 @@ def test_an_answer_that_a_trigger_may_have_overtaken_does_not_count(fleet: Fleet
     assert not gate.asked
 
 
-def test_a_folder_shows_what_was_added_wherever(tmp_path: Path) -> None:
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
-    folder = LocalFolder(str(tmp_path))
-    marks = [folder.mark()]
-    assert folder.mark() == marks[0]
-    for path in (tmp_path / "one", below / "two"):
-        path.write_text("row")
-        marks.append(folder.mark())
-    (below / "c").mkdir()
-    marks.append(folder.mark())
-    (below / "c" / "three").write_text("row")
-    marks.append(folder.mark())
-    assert len(set(marks)) == 5
+def test_what_was_seen_after_a_trigger_does_not_count_as_read(fleet: Fleet) -> None:
+    """What a trigger found may be told late: by then its source has been asked once more."""
+    gate = Gate()
+    fleet.add("q", gate)
+    fleet.look("q", gate)
+    gate.seq += 1  # another trigger has found nothing
+    gate.rows = 1
+    asked = gate.asked
+    eventually(lambda: gate.asked > asked + 1)
+    fleet.tell_of_nothing("q", gate)
+    asked = gate.asked
+    eventually(lambda: gate.asked > asked + 2)
+    assert all(not told.empty for told in fleet.told)
 
 
-def test_a_folder_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        LocalFolder(str(tmp_path / "none")).mark()
+def test_a_watch_that_is_closed_while_it_asks_ends_without_a_word(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    closing, other = Gate(), Gate(quick=False)
+    for name, gate in (("closing", closing), ("other", other)):
+        fleet.add(name, gate)
+        fleet.look(name, gate)
+
+    def close() -> int:
+        fleet.watch.close()
+        return 0
+
+    closing.mark = close  # type: ignore[method-assign]
+    eventually(lambda: fleet.finder.closed)
+    assert not [record for record in caplog.records if record.exc_info]

@@ -1,6 +1,7 @@
 """Runs of tables: how many at once, in which order, and what a failure does; in virtual time."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -291,6 +292,33 @@ def test_a_name_that_is_there_is_refused_and_nothing_changes(fleet: Fleet) -> No
     found = fleet.of("a").freshness()
     assert found is not None
     assert found.every_s == 60.0
+
+
+def test_who_closes_waits_no_longer_than_it_says(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def join(timeout: float) -> None:
+        fleet.clock.sleep(timeout - 1.0)  # the thread is starting a run meanwhile
+
+    def wait_change(registry: Registry, timeout_s: float) -> None:
+        fleet.clock.sleep(timeout_s)
+
+    thread: Any = SimpleNamespace(join=join)
+    monkeypatch.setattr(fleet.refresher, "_thread", thread)
+    monkeypatch.setattr(Registry, "wait_change", wait_change)
+    fleet.add("slow")
+    fleet.look()
+    began_s = fleet.clock.now()
+    fleet.refresher.close(5.0)
+    assert fleet.runs.running
+    assert fleet.clock.now() - began_s == pytest.approx(5.0)
+
+
+def test_a_fleet_that_was_stopped_takes_in_no_table(fleet: Fleet) -> None:
+    fleet.refresher.close(1.0)
+    with pytest.raises(UsageError, match="has been stopped: make another Fleet"):
+        fleet.add("late")
+    assert fleet.registry.get("late") is None
 
 
 def test_after_a_restart_only_those_go_that_are_stale(fleet: Fleet) -> None:

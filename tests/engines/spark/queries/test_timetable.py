@@ -1,12 +1,15 @@
 """Which table is refreshed next, in virtual time."""
 
 import random
+import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.core import VirtualClock
+from slackwater.engines.spark.queries import timetable as module
 from slackwater.engines.spark.queries.timetable import (
     BACK_OFF_S,
     JITTER,
@@ -164,6 +167,23 @@ def test_what_is_shown(clock: VirtualClock, timetable: Timetable) -> None:
     assert timetable.freshness("a") is None
     timetable.succeed("a")  # of a run that ends later: nobody's
     assert timetable.due() == []
+
+
+def test_a_table_that_is_removed_while_another_thread_notes_its_run_stays_away(
+    timetable: Timetable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timetable.add("a", 60.0)
+    remover = threading.Thread(target=timetable.remove, args=("a",))
+
+    def meanwhile(table: module.Table, **changes: object) -> module.Table:
+        remover.start()
+        remover.join(timeout=0.2)  # it may have to wait
+        return replace(table, **changes)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "replace", meanwhile)
+    timetable.begin("a")
+    remover.join(timeout=30)
+    assert timetable.freshness("a") is None
 
 
 @given(

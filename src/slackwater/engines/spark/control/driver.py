@@ -23,6 +23,7 @@ from slackwater.engines.spark.control.query import Query
 from slackwater.engines.spark.control.recent import Recent
 from slackwater.engines.spark.progress import batch_end_s, coming_of
 from slackwater.ipc.messages import (
+    INPUTS_LAST_S,
     Arrive,
     Beat,
     Command,
@@ -56,7 +57,6 @@ from slackwater.metrics.batches import Coming
 log = logging.getLogger("slackwater.controller")
 
 HARDLY = 0.8  # a bound on waiting that changes by less is not told
-INPUTS_LAST_S = 12.0  # what was told of inputs, if nobody says it again: three times are lost
 
 
 class QueryStore:

@@ -23,7 +23,9 @@ from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.read_limits import ReadLimits, probe
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.engines.spark.progress import batch_end_s, read_progress
-from slackwater.engines.spark.queries.held import GoneOn, Held, TooEarly
+from slackwater.engines.spark.queries.granting import Granter
+from slackwater.engines.spark.queries.held import Held
+from slackwater.engines.spark.queries.held_runs import HeldRuns
 from slackwater.engines.spark.queries.input_watch import InputWatch
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
@@ -81,17 +83,17 @@ class Agent:
         self._sinks: list[ProgressSink] = []
         self._on_turn: TurnSink = lambda name: None
         self.row_limits = RowLimits()  # where grants leave their row limits
-        self._lock = threading.Lock()  # guards the four below
-        self._holding = False  # whether the controller is there and wants queries held
-        self._hold_s = 0.0  # the least time that the load asks gates to hold for
+        self._held = HeldRuns(clock)
         self._settling = False  # arrivals are no longer told to the controller: nothing is granted
-        self._held: dict[str, Held] = {}  # by run
         self._telling = threading.Lock()  # specs reach the controller in the order of changes
         self._closed = threading.Event()
         # Servers and functions of the user's must not hold up the grants of others.
         self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="slackwater-frontier")
+        self._granter = Granter(
+            self._held, registry, self.row_limits, self._askers, self._arrive_again, clock
+        )
         self._query_events = QueryEvents(spark, self._handles, self._reports)
-        self.link = Link(socket, self._on_grant, self._on_lease, on_command, self._on_hold)
+        self.link = Link(socket, self._on_grant, self._on_lease, on_command, self._held.hold_for)
         self._inputs = InputWatch(self.link.send, clock)
         registry.subscribe(self._on_change)
         self._pump = threading.Thread(target=self._run, name="slackwater-agent", daemon=True)
@@ -107,27 +109,25 @@ class Agent:
 
     def ask_turn(self, record: QueryRecord) -> bool:
         """Ask for a slot for a run of a table; return whether there is somebody to give it."""
-        with self._lock:
-            if not self._holding:
-                return False
+        if self._held.hold_s is None:
+            return False
         self.link.send(Arrive(record.name, record.version))
         return True
 
     @property
     def hold_s(self) -> float | None:
         """How long gates are to hold at least, as the load asks; None: nobody holds."""
-        with self._lock:
-            return self._hold_s if self._holding else None
+        return self._held.hold_s
 
     def settle(self, timeout_s: float) -> None:
         """Let batches that run come to their end and start no others, so that none is cut off."""
         self._settling = True
-        Deadline(timeout_s).wait_for(lambda: not self._holding or self._all_wait(), every_s=0.02)
+        Deadline(timeout_s).wait_for(self._all_wait, every_s=0.02)
 
     def close(self) -> None:
         """Open all gates, put Spark's clocks back, end the threads."""
         self._on_lease(False)
-        for run in list(self._held):
+        for run in self._held.runs:
             self._take_off(run)
         self._inputs.close()
         self._closed.set()
@@ -137,9 +137,7 @@ class Agent:
         self.link.close()
 
     def _all_wait(self) -> bool:
-        runs = {record.run for record in self._registry.all() if record.present}
-        with self._lock:
-            return all(held.waiting for run, held in self._held.items() if run in runs)
+        return self._held.all_wait({r.run for r in self._registry.all() if r.present})
 
     # -- queries --------------------------------------------------------------------------------
 
@@ -159,10 +157,7 @@ class Agent:
 
     def raise_watermarks(self, run: str, raises: WatermarkRaise | None) -> None:
         """Raise the watermark of a run from now on, as far as this says."""
-        with self._lock:
-            held = self._held.get(run)
-            if held is not None:
-                held.raises = raises
+        self._held.raise_watermarks(run, raises)
 
     def unheld(self, record: QueryRecord, why: Exception) -> None:
         """Note that a query cannot have a clock gate and runs without."""
@@ -182,22 +177,12 @@ class Agent:
         view = ExecutionView(self._handles, execution)
         limits = ReadLimits(self._handles, execution, self._can_limit, record.in_pieces)
         held = Held(gate, view, limits, record.spec.max_wait_s, starting=starting)
-        with self._lock:
-            self._held[gate.run] = held
-            if self._holding:
-                held.close(self._hold_s)
+        self._held.add(gate.run, held)
         self._inputs.watch(gate.run, record.name, held, execution)
 
     def _take_off(self, run: str) -> None:
-        """Take the gate off a run that has ended, or goes on as plain Spark."""
-        with self._lock:
-            held = self._held.pop(run, None)
-        if held is not None:
-            self._inputs.forget(run)
-            with held.turn:
-                held.lift_limits()
-                held.gate.uninstall()
-                held.leave_to_spark()
+        self._inputs.forget(run)
+        self._held.take_off(run)
 
     # -- from the registry ----------------------------------------------------------------------
 
@@ -206,20 +191,12 @@ class Agent:
         if new.state in (State.RELEASED, State.FAILED) and new.run is not None:
             self._take_off(new.run)
         if new.present and (old is None or not was_present or old.spec != new.spec):
-            self._bound_wait(new)
+            self._held.bound_wait(new.run, new.spec.max_wait_s)
             self._tell_spec(new.spec)
         elif was_present and not new.present:
             self.row_limits.forget(new.name, goes_on=new.state is State.RELEASED)
             with self._telling:
                 self.link.send(Gone(new.name))
-
-    def _bound_wait(self, record: QueryRecord) -> None:
-        with self._lock:
-            held = self._held.get(record.run or "")
-            if held is not None:
-                held.max_wait_s = record.spec.max_wait_s
-                if self._holding:
-                    held.close(self._hold_s)
 
     def _tell_spec(self, spec: QuerySpec) -> None:
         with self._telling:
@@ -228,21 +205,11 @@ class Agent:
     # -- from the controller --------------------------------------------------------------------
 
     def _on_lease(self, holds: bool) -> None:
-        with self._lock:
-            self._holding = holds
-            every = list(self._held.values())
-            for held in every:
-                if holds:
-                    held.close(self._hold_s)
-                else:
-                    held.waiting = False
-        for held in every if not holds else ():
-            with held.turn:  # no watermark is raised under a batch that this lets begin
-                held.lift_limits()
-                held.open()
         if not holds:
+            self._held.open_all()
             self.row_limits.clear()
             return
+        every = self._held.hold_all()
         with self._telling:
             for record in self._registry.all():
                 if record.present:
@@ -250,64 +217,18 @@ class Agent:
         self._reporter.forget()
         self._askers.submit(lambda: self.link.send(*self._reporter.history(every)))
 
-    def _on_hold(self, hold_s: float) -> None:
-        """Hold for so long at least, from the next trigger of each query on."""
-        with self._lock:
-            self._hold_s = hold_s
-            for held in self._held.values() if self._holding else ():
-                held.close(hold_s)
-
     def _on_grant(self, grant: Grant) -> None:
         record = self._registry.get(grant.query)
-        if record is not None and record.refreshed:
+        if record is None:
+            return
+        if record.refreshed:
             self._on_turn(record.name)
             return
-        with self._lock:
-            held = self._held.get(record.run or "") if record is not None else None
-            if held is None or not held.waiting or held.seq != grant.seq:
-                return  # stale: that trigger has gone on without it
-            held.waiting = False
-        assert record is not None
-        raises = held.raises
-        if raises is not None and raises.takes_time:
-            self._askers.submit(self._let_go_on, record, held, grant)
-        else:
-            self._let_go_on(record, held, grant)
-
-    def _let_go_on(self, record: QueryRecord, held: Held, grant: Grant) -> None:
-        """Let a query go on, with its watermark raised as far as it can be."""
-        why_not = None
-        try:
-            with held.turn:
-                # Limits come first: a batch with a raised watermark must read all there is.
-                held.reads = grant.rows != 0
-                held.limit_rows(grant.rows, self._clock)
-                self.row_limits.set_rows(grant.query, grant.rows)
-                try:
-                    held.raise_watermark(grant, self._clock)
-                except (TooEarly, GoneOn):
-                    raise
-                except Exception as error:  # then Spark moves it, as ever
-                    held.leave_to_spark()
-                    why_not = str(error)
-                held.granted_s = self._clock.monotonic()
-                held.gate.grant()
-        except TooEarly:
-            self._arrive_again(grant.query, held)
-        except GoneOn:
-            log.debug("%s has gone on before its grant", grant.query)
-        if why_not is not None:  # not within the turn: who follows changes may wait for it
-            log.warning("the watermark of %s is left to Spark: %s", record.name, why_not)
-            self._registry.update(
-                record.name, run=record.run, one_batch=False, why_two_batches=why_not
-            )
+        self._granter.grant(record, grant)
 
     def _arrive_again(self, name: str, held: Held) -> None:
         """Have a query wait on: it came when it came, and was not let go on."""
-        with self._lock:
-            held.seq += 1
-            held.waiting = self._holding
-            seq = held.seq
+        seq = self._held.wait_on(held)
         if not self._settling:
             self.link.send(Arrive(name, seq, again=True))
 
@@ -316,9 +237,8 @@ class Agent:
     def _run(self) -> None:
         while not self._closed.is_set():
             report = self._reports.poll(500, self._milliseconds)
+            self._tell_of_the_driver()
             try:
-                self.link.send(*self._reporter.memory(MEMORY_ALONE_S), *self._reporter.notes())
-                self.link.send(*self._reporter.sinks(self._granted()))
                 if isinstance(report, JavaList):
                     self._on_started(Start(report))
                 elif report is not None:
@@ -329,10 +249,12 @@ class Agent:
             if isinstance(report, JavaList):
                 Start(report).let_go()
 
-    def _granted(self) -> dict[str, float]:
-        """Return when the batches that run now were let in, by run."""
-        with self._lock:
-            return {run: h.granted_s for run, h in self._held.items() if h.granted_s is not None}
+    def _tell_of_the_driver(self) -> None:
+        try:
+            self.link.send(*self._reporter.memory(MEMORY_ALONE_S), *self._reporter.notes())
+            self.link.send(*self._reporter.sinks(self._held.granted_s))
+        except Exception:  # must not cost the report that is in hand
+            log.exception("the controller could not be told of the driver; going on")
 
     def _present(self, run: str) -> QueryRecord | None:
         """Return the query whose present run this is, if it is not being stopped."""
@@ -353,15 +275,11 @@ class Agent:
         if what == "done":
             self.link.send(Done(record.name))
             return
-        with self._lock:
-            held = self._held.get(run)
-            if held is None:
-                return
-            held.seq += 1
-            held.waiting = self._holding
-            held.arrive(self._clock.monotonic())
-            first, held.starting = held.starting, False
-        if first:
+        held = self._held.arrive(run)
+        if held is None:
+            return
+        if held.starting:
+            held.starting = False
             held.gate.finish_install()
         self._reached_trigger(record)
         if not self._settling:

@@ -5,6 +5,7 @@ and one question to a broker is for all queries that read there. If nobody asks,
 the controller is told nothing and lets triggers look, as it would without.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -18,17 +19,17 @@ from slackwater.common.procfs import thread_cpu_s
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.queries.held import Held
 from slackwater.engines.spark.sources.arrivals import Arrivals, ArrivalsFinder, Mark, Untold
-from slackwater.ipc.messages import Inputs
+from slackwater.ipc.messages import INPUTS_LAST_S, Inputs
 
 log = logging.getLogger("slackwater.fleet")
 
 LEAST_S = 0.5  # between two questions
-MOST_S = 10.0
+MOST_S = 10.0  # what was told lasts until the next
 SHARE = 0.01  # of one core, at most, unless that means to ask less often than this
 IN_JVM = 2.0  # times our own CPU time: what a question takes that goes through the JVM
 SETTLED_S = 0.2  # at its gate: who is let go on at once is not asked about
 ANSWER_S = 1.0  # after this nobody waits for an answer; it counts when it comes
-RENEW_S = 4.0  # what is known is said again, for those who must know that we live
+RENEW_S = INPUTS_LAST_S / 3  # then what is known is said again, as long as there are questions
 ASKERS = 4  # servers and file systems that are asked at once
 
 
@@ -40,13 +41,15 @@ class _Watched:
     held: Held
     execution: JavaObject
     sources: tuple[Arrivals, ...] | None = None  # None: not looked for yet
-    why_not: str | None = None  # they cannot be asked
+    why_not: str | None = None  # why no answer came, the last time
+    untold: bool = False  # none will: its sources are not asked again
     quiet: bool = False  # its last trigger found nothing
     mark: Mark = None  # of its sources, when they were last asked
+    mark_seq: int = 0  # at which of its arrivals that was
     read: Mark = None  # the one that stands for "all of it was read"; None: nobody knows
     answer: bool | None = None
     asked: Future[Mark] | None = None  # not answered yet
-    asked_seq: int = 0  # at which of its arrivals that was
+    asked_seq: int = 0  # at which of its arrivals it was asked
 
     @property
     def quick(self) -> bool:
@@ -102,17 +105,17 @@ class InputWatch:
             if one is None or not (found_nothing or one.quiet):
                 return
             one.quiet, one.answer, self._news = found_nothing, None, True
-            one.read = one.mark if found_nothing else None
+            # This may be told late, when its sources were asked once more since it came.
+            seen_before = one.mark_seq < one.held.seq
+            one.read = one.mark if found_nothing and seen_before else None
             if not found_nothing:
                 one.mark = None
                 for source in one.sources or ():
                     source.forget()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Ask no more; what was asked for last is not waited for."""
         self._closed.set()
-        self._pool.submit(self._finder.close)
-        self._pool.shutdown(wait=False)
 
     def _run(self) -> None:
         pause_s = LEAST_S
@@ -126,6 +129,9 @@ class InputWatch:
             with self._lock:
                 self._asking_s += _cpu_s() - began_s
             pause_s = min(MOST_S, max(LEAST_S, (self._asking_s - before_s) / SHARE))
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending, and closes all
+            self._pool.submit(self._finder.close)
+        self._pool.shutdown(wait=False)
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -133,7 +139,7 @@ class InputWatch:
         """Ask for all that stand at their gates after having found nothing."""
         now_s = self._clock.monotonic()
         with self._lock:
-            quiet = [one for one in self._watched.values() if one.quiet and one.why_not is None]
+            quiet = [one for one in self._watched.values() if one.quiet and not one.untold]
         due = [one for one in quiet if self._is_due(one, now_s)]
         for one in due:
             if one.asked is not None:
@@ -178,16 +184,20 @@ class InputWatch:
         try:
             mark = asked.result()
         except Exception as error:
-            one.answer = None
-            log.info("%s: it is not known what has come: %s", one.name, first_line(str(error)))
-            if isinstance(error, Untold):
-                one.why_not = str(error)
+            self._take_no_answer(one, error)
             return
+        one.why_not = None
         with self._lock:
             held = one.held
             if held.seq == one.asked_seq and held.stands(self._clock.monotonic()):
-                one.mark = mark
+                one.mark, one.mark_seq = mark, one.asked_seq
                 one.answer = None if one.read is None else mark != one.read
+
+    def _take_no_answer(self, one: _Watched, error: Exception) -> None:
+        why_not = first_line(str(error))
+        if why_not != one.why_not:
+            log.info("%s: it is not known what has come: %s", one.name, why_not)
+        one.answer, one.why_not, one.untold = None, why_not, isinstance(error, Untold)
 
     # -- telling --------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from typing import Literal, Protocol
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from slackwater.common.durations import as_seconds
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
 from slackwater.core.protocols import Clock
@@ -18,7 +17,7 @@ from slackwater.engines.spark.checkpoints.offset_log import last_commit_s
 from slackwater.engines.spark.queries.agent import TurnSink
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
-from slackwater.engines.spark.queries.specs import query_spec
+from slackwater.engines.spark.queries.specs import Duration, query_spec, refuse_no_writer, seconds
 from slackwater.engines.spark.queries.timetable import Timetable
 
 log = logging.getLogger("slackwater.fleet")
@@ -90,6 +89,8 @@ class Refresher:
         self, draft: QueryRecord, every_s: float | None, refreshed_s: float | None = None
     ) -> None:
         """Take in a table; see :meth:`Timetable.add`."""
+        if self._closing.is_set():
+            raise UsageError("the fleet has been stopped: make another Fleet")
         name = draft.name
         self._launcher.declare(draft)
         self.timetable.add(name, every_s, draft.spec.priority, refreshed_s)
@@ -109,8 +110,8 @@ class Refresher:
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
-            self._thread.join(timeout=timeout_s)
             limit = Deadline(timeout_s, self._clock)
+            self._thread.join(timeout=limit.left_s)
             while self._running() and not limit.passed:
                 self._registry.wait_change(min(0.1, limit.left_s))
 
@@ -233,10 +234,10 @@ class RefreshedTables:
         *,
         name: str,
         checkpoint: str | Path,
-        every: str | float | None = None,
+        every: Duration | None = None,
         trigger: RunTrigger = "availableNow",
         priority: float = 1.0,
-        max_wait: float | None = None,
+        max_wait: Duration | None = None,
     ) -> None:
         """Run ``df.writeStream…`` now and then; each run reads all that is there, and ends.
 
@@ -249,20 +250,21 @@ class RefreshedTables:
         checkpoint
             Of the query. After a restart its newest commit tells how stale the table is.
         every
-            How old the results may be: ``"10 minutes"``, or seconds. None: the table is refreshed
-            once, and has stopped then.
+            How old the results may be: seconds, or a text such as ``"10 minutes"``. None: the
+            table is refreshed once, and has stopped then.
         trigger
             ``availableNow`` reads in as many batches as the source's limits ask for, ``once`` in
             one.
         priority
             Larger is more important.
         max_wait
-            Seconds that a run waits for a slot at most.
+            Seconds, or a text, that a run waits for a slot at most.
         """
+        refuse_no_writer(writer, "refresh")
         if trigger not in ("availableNow", "once"):
             raise UsageError(f"{name}: trigger is availableNow or once, not {trigger!r}")
-        every_s = None if every is None else as_seconds(f"{name}: every", every)
-        wait_s = self.max_wait if max_wait is None else max_wait
+        every_s = seconds(f"{name}: every", every)
+        wait_s = self.max_wait if max_wait is None else seconds(f"{name}: max_wait", max_wait)
         spec = query_spec(name, priority, wait_s, Deadlines())
         writer = writer.queryName(name).option("checkpointLocation", str(checkpoint))
         writer = (

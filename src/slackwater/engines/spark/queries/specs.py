@@ -80,12 +80,12 @@ def warn_of_progress_without_data(spark: SparkSession) -> None:
         log.warning("%s is %d: Spark reports every look for data; unset it", _NO_DATA, every_ms)
 
 
-def refuse_no_writer(writer: object) -> None:
+def refuse_no_writer(writer: object, method: str) -> None:
     """Refuse what is no ``df.writeStream``, and say what to do with it."""
     if isinstance(writer, DataStreamWriter):
         return
     if isinstance(writer, DataFrame):
-        raise UsageError("start takes df.writeStream, not df: say where its rows go first")
+        raise UsageError(f"{method} takes df.writeStream, not df: say where its rows go first")
     if isinstance(writer, StreamingQuery):
         raise UsageError("this query runs already: fleet.hold(query) takes it over as it is")
-    raise UsageError(f"start takes df.writeStream, not {type(writer).__name__}")
+    raise UsageError(f"{method} takes df.writeStream, not {type(writer).__name__}")

@@ -2,6 +2,7 @@
 
 import math
 import random
+import threading
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -44,7 +45,7 @@ class Table:
 class Timetable:
     """Orders tables by how stale they are: age ÷ ``every`` × priority.
 
-    Written by one thread, read by any: a table is replaced, never changed.
+    One thread notes runs, any may add, remove and read: a table is replaced, never changed.
 
     >>> from slackwater.core.clock import VirtualClock
     >>> clock = VirtualClock(100.0)
@@ -58,6 +59,7 @@ class Timetable:
     def __init__(self, clock: Clock = RealClock(), chance: random.Random | None = None) -> None:
         self._clock = clock
         self._chance = chance or random.Random()
+        self._lock = threading.Lock()  # between finding a table and putting another in its place
         self._tables: dict[str, Table] = {}
 
     def add(
@@ -85,7 +87,8 @@ class Timetable:
 
     def remove(self, name: str) -> None:
         """Forget a table."""
-        self._tables.pop(name, None)
+        with self._lock:
+            self._tables.pop(name, None)
 
     def begin(self, name: str) -> None:
         """Note that a run begins."""
@@ -164,6 +167,7 @@ class Timetable:
         return [table for table in list(self._tables.values()) if table.began_s is None]
 
     def _replace(self, name: str, **changes: object) -> None:
-        table = self._tables.get(name)
-        if table is not None:
-            self._tables[name] = replace(table, **changes)  # type: ignore[arg-type]
+        with self._lock:
+            table = self._tables.get(name)
+            if table is not None:
+                self._tables[name] = replace(table, **changes)  # type: ignore[arg-type]

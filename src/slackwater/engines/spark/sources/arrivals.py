@@ -12,7 +12,7 @@ import stat
 import threading
 from collections.abc import Callable, Hashable
 from pathlib import PurePath
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from py4j.java_gateway import JavaClass, JavaObject
@@ -24,11 +24,15 @@ from slackwater.engines.spark.plans.tree import java_node, relation_options, sou
 from slackwater.engines.spark.sources.base import Source, SourceReader
 from slackwater.engines.spark.sources.feed import FeedSource
 from slackwater.engines.spark.sources.kafka import KafkaSource
-from slackwater.engines.spark.sources.kafka_ends import KafkaCluster, KafkaEnds, connection
+from slackwater.engines.spark.sources.kafka_ends import (
+    FRESH_S,
+    KafkaCluster,
+    KafkaEnds,
+    connection,
+)
 from slackwater.engines.spark.sources.query_log import LogSource
 from slackwater.engines.spark.sources.redis import RedisSource
 
-FRESH_S = 0.2  # a mark that was taken so long ago will do for another query
 MOST_FOLDERS = 1000  # in a folder: to look at more costs as much as a trigger
 MOST_MATCHES = 50  # of a pattern
 _OURS: dict[str, type[Source]] = {
@@ -60,40 +64,50 @@ class Arrivals(Protocol):
         """Take it that batches have run: what is read may be other streams by now."""
 
 
+class _Folder(NamedTuple):
+    """One folder as it was seen."""
+
+    changed_ns: int
+    below: tuple[str, ...] = ()
+    settled: bool = False  # listed again after its time had not changed, which goes by milliseconds
+
+
 class LocalFolder:
     """A folder of this machine, with all below it; what is added changes a folder's own time.
 
-    Folders are listed only when that has changed: else each costs one call.
+    Folders are listed only when that has changed, and once more: else each costs one call.
     """
 
     quick = True
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._below: dict[str, tuple[int, tuple[str, ...]]] = {}  # time and folders, by folder
+        self._known: dict[str, _Folder] = {}  # by path
 
     def mark(self) -> Mark:
         """Return the times at which the folders last changed."""
-        found: dict[str, tuple[int, tuple[str, ...]]] = {}
+        found: dict[str, _Folder] = {}
         left = [self._path]
         while left:
-            folder = left.pop()
-            found[folder] = self._look(folder)
-            left += found[folder][1]
+            path = left.pop()
+            found[path] = self._look(path)
+            left += found[path].below
             if len(found) > MOST_FOLDERS:
                 raise Untold(f"{self._path} has more than {MOST_FOLDERS} folders")
-        self._below = found
-        return frozenset((folder, changed_ns) for folder, (changed_ns, _) in found.items())
+        self._known = found
+        return frozenset((path, folder.changed_ns) for path, folder in found.items())
 
-    def _look(self, path: str) -> tuple[int, tuple[str, ...]]:
+    def _look(self, path: str) -> _Folder:
         seen = os.stat(path)
-        known = self._below.get(path)
-        if known is not None and known[0] == seen.st_mtime_ns:
+        known = self._known.get(path)
+        same = known is not None and known.changed_ns == seen.st_mtime_ns
+        if known is not None and same and known.settled:
             return known
         if not stat.S_ISDIR(seen.st_mode):
-            return seen.st_mtime_ns, ()
+            return _Folder(seen.st_mtime_ns)
         with os.scandir(path) as entries:
-            return seen.st_mtime_ns, tuple(each.path for each in entries if each.is_dir())
+            below = tuple(each.path for each in entries if each.is_dir())
+        return _Folder(seen.st_mtime_ns, below, settled=same)
 
     def forget(self) -> None:
         """Keep what is known of the folders."""

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Mapping
 
 from py4j.java_gateway import JavaObject
 
+from slackwater.core.errors import EngineError
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.sources.spark_kafka import (
     CLIENTS,
@@ -15,7 +16,7 @@ from slackwater.engines.spark.sources.spark_kafka import (
     parse_timestamps,
 )
 
-FRESH_S = 0.2  # ends that were asked for so long ago will do for another query
+FRESH_S = 0.2  # what was asked for so long ago will do for another query
 _ISOLATION = "isolation.level"
 # Others (a group's name, sizes to fetch) differ between queries, and make no other cluster.
 _CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "ssl.", "sasl.", _ISOLATION)
@@ -89,9 +90,11 @@ class KafkaEnds:
 
     def mark(self) -> Hashable:
         """Return where the partitions end."""
-        if not self._partitions:
-            self._partitions = frozenset(self._topics.read())
-        return self._cluster.ends(self._partitions)
+        partitions = self._partitions or frozenset(self._topics.read())
+        if not partitions:
+            raise EngineError("no partition has been read yet")
+        self._partitions = partitions
+        return self._cluster.ends(partitions)
 
     def forget(self) -> None:
         """Find out anew which partitions are read."""

@@ -1,6 +1,11 @@
-"""How many queries of each kind."""
+"""What the mixed fleet is made of, on Spark and in the simulator."""
 
 from collections.abc import Sequence
+
+RATE = 100  # rows/s: a whole number of milliseconds apart, so that counts are exact
+DELAY_S = 1.0  # of every watermark
+FRESH_S = 2.0  # how old a result without a window may be
+SLEEP_S = 4.0  # of a slow sink, at every batch
 
 
 def in_proportion(whole: int, weights: Sequence[int]) -> list[int]:

@@ -1,0 +1,81 @@
+"""Ends of partitions, asked once for many queries; the brokers are pretended."""
+
+from typing import Any
+
+import pytest
+
+from slackwater.core import EngineError, VirtualClock
+from slackwater.engines.spark.sources.kafka_ends import KafkaCluster, KafkaEnds
+from slackwater.engines.spark.sources.spark_kafka import Partition, Topics
+
+A, B = ("a", 0), ("b", 0)
+
+
+class Brokers(KafkaCluster):
+    """Answers with what was put into it; a topic that is not there fails the whole question."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        nobody: Any = None
+        super().__init__(nobody, {}, clock)
+        self.there: dict[Partition, int] = {A: 0, B: 0}
+        self.questions: list[set[Partition]] = []
+
+    def _ask(self, partitions: set[Partition]) -> dict[Partition, int]:
+        self.questions.append(set(partitions))
+        return {name: self.there[name] for name in partitions}
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def brokers(clock: VirtualClock) -> Brokers:
+    return Brokers(clock)
+
+
+def both(brokers: Brokers) -> None:
+    brokers.ends(frozenset({A}))
+    brokers.ends(frozenset({B}))
+
+
+def test_one_question_is_for_all_that_asked_lately(clock: VirtualClock, brokers: Brokers) -> None:
+    both(brokers)
+    for _ in range(3):
+        clock.sleep(1.0)
+        both(brokers)
+    assert brokers.questions == [{A}, {A, B}, {A, B}, {A, B}, {A, B}]
+
+
+def test_another_end_is_another_mark(clock: VirtualClock, brokers: Brokers) -> None:
+    before = brokers.ends(frozenset({A}))
+    brokers.there[A] = 1
+    clock.sleep(1.0)
+    assert brokers.ends(frozenset({A})) != before
+
+
+def test_a_topic_of_somebody_who_asks_no_more_is_forgotten(
+    clock: VirtualClock, brokers: Brokers
+) -> None:
+    both(brokers)
+    del brokers.there[B]
+    clock.sleep(1.0)
+    with pytest.raises(KeyError):
+        brokers.ends(frozenset({A}))
+    assert brokers.ends(frozenset({A})) == {(A, 0)}
+    assert brokers.questions[-1] == {A}
+
+
+def test_who_reads_no_partition_yet_tells_nothing(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic that appears later changes no mark of nothing."""
+    read: dict[Partition, int] = {}
+    monkeypatch.setattr(Topics, "read", lambda topics: read)
+    nobody: Any = None
+    ends = KafkaEnds(brokers, nobody, 0, 1)
+    with pytest.raises(EngineError, match="no partition"):
+        ends.mark()
+    read[A] = 0
+    assert ends.mark() == {(A, 0)}
