@@ -1,5 +1,6 @@
 """Questions to sources of queries that found nothing, without Spark."""
 
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -181,6 +182,32 @@ def test_a_folder_shows_what_was_added_wherever(tmp_path: Path) -> None:
     (below / "c" / "three").write_text("row")
     marks.append(folder.mark())
     assert len(set(marks)) == 5
+
+
+def test_a_folder_whose_time_was_set_back_has_changed(tmp_path: Path) -> None:
+    """As by whoever copies a folder with its times."""
+    before = tmp_path.stat()
+    folder = LocalFolder(str(tmp_path))
+    mark = folder.mark()
+    (tmp_path / "one").write_text("row")
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert folder.mark() != mark
+
+
+def test_a_folder_that_was_made_within_the_same_tick_is_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two folders are made one after the other, and somebody looks in between."""
+    (tmp_path / "a").mkdir()
+    ticked = tmp_path.stat()
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path: ticked if path == str(tmp_path) else stat(path))
+    folder = LocalFolder(str(tmp_path))
+    folder.mark()
+    (tmp_path / "b").mkdir()
+    mark = folder.mark()
+    (tmp_path / "b" / "one").write_text("row")
+    assert folder.mark() != mark
 
 
 def test_a_folder_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
