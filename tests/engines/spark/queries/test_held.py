@@ -103,6 +103,26 @@ def test_limits_are_set_only_while_it_waits(
     assert run.limits.rows == rows
 
 
+@pytest.mark.parametrize(
+    ("occupied", "waited_s", "seq", "permits"),
+    [(False, 1.0, 1, 1), (True, 9.0, 1, 1), (False, 1.0, 2, 0)],
+)
+def test_who_may_have_gone_on_has_its_permit_all_the_same(
+    occupied: bool, waited_s: float, seq: int, permits: int
+) -> None:
+    """On a busy machine it has told that it is there, and comes to wait later than one looks."""
+    granted: list[str] = []
+    agent: Any = Agent.__new__(Agent)  # the rest of it needs Spark
+    agent._clock = VirtualClock(waited_s)
+    agent.row_limits = SimpleNamespace(set_rows=lambda query, rows: None)
+    run = held(lambda: 61_000_000, occupied)
+    run.seq = seq
+    run.gate.grant = lambda: granted.append("q")  # type: ignore[method-assign]
+    agent._let_go_on(SimpleNamespace(name="q", run="r"), run, needed())
+    assert granted == ["q"] * permits
+    assert run.view.watermark_ms == 50_000  # a batch may be running
+
+
 def test_a_limit_that_cannot_be_lifted_leaves_the_watermark_where_it_is() -> None:
     """Its gate may open by itself: that batch would not read what the watermark goes by."""
 
