@@ -45,7 +45,7 @@ class Fleet:
         self.grants = 0
         self.again: list[str] = []
         self.changes: list[dict[str, object]] = []
-        clock = VirtualClock()
+        self.clock = clock = VirtualClock()
         self.run = self._gated(newest_us)
         runs = HeldRuns(clock)
         runs.hold_all()
@@ -106,6 +106,23 @@ def test_a_watermark_that_cannot_be_raised_is_left_to_spark() -> None:
     grant(fleet)
     assert (fleet.grants, fleet.run.raises) == (1, None)
     assert fleet.changes == [{"run": "r", "one_batch": False, "why_two_batches": "no such field"}]
+
+
+@pytest.mark.parametrize(
+    ("occupied", "waited_s", "seq", "grants"),
+    [(False, 1.0, 1, 1), (True, 9.0, 1, 1), (False, 1.0, 2, 0)],
+)
+def test_who_may_have_gone_on_has_its_permit_all_the_same(
+    occupied: bool, waited_s: float, seq: int, grants: int
+) -> None:
+    """On a busy machine it has told that it is there, and comes to wait later than one looks."""
+    fleet = Fleet(lambda: 61_000_000)
+    gate: Any = fleet.run.gate
+    gate.occupied, fleet.run.seq = occupied, seq
+    fleet.clock.sleep(waited_s)
+    fleet.granter.let_go_on(RECORD, fleet.run, needed())
+    assert fleet.grants == grants
+    assert fleet.run.view.watermark_ms == 50_000  # a batch may be running
 
 
 def full(query: str, rows: int | None) -> None:

@@ -1,11 +1,23 @@
-"""What tells whether something has come to a source, without Spark."""
+"""What tells whether something has come to a source."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from slackwater.engines.spark.sources.arrivals import LocalFolder
+from slackwater.core.clock import RealClock, VirtualClock
+from slackwater.engines.spark.gates.clock import execution_of
+from slackwater.engines.spark.sources.arrivals import ArrivalsFinder, LocalFolder
+from tests.waiting import eventually
+
+MOUNT = "fs.viewfs.mounttable.there.link./in"
+
+
+def tick() -> None:
+    """Wait until a change has another time than the last one: a few milliseconds."""
+    time.sleep(0.02)
 
 
 def test_a_folder_shows_what_was_added_wherever(tmp_path: Path) -> None:
@@ -15,28 +27,63 @@ def test_a_folder_shows_what_was_added_wherever(tmp_path: Path) -> None:
     added = tmp_path / "one", below / "two", below / "c" / "three"
     for path in added:
         path.parent.mkdir(exist_ok=True)
-        for each in (tmp_path, *tmp_path.glob("**/")):
-            os.utime(each, (1, 1))  # what changes twice within a few milliseconds has one time
         before = folder.mark()
         assert folder.mark() == before
+        tick()
         path.write_text("row")
         assert folder.mark() != before
 
 
-def test_a_folder_that_is_made_while_others_are_listed_is_looked_at_too(tmp_path: Path) -> None:
-    """The time of the folder above it is that of the list, on a clock of milliseconds."""
+def test_a_folder_whose_time_was_set_back_has_changed(tmp_path: Path) -> None:
+    """As by whoever copies a folder with its times."""
+    before = tmp_path.stat()
     folder = LocalFolder(str(tmp_path))
+    mark = folder.mark()
+    tick()
+    (tmp_path / "one").write_text("row")
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert folder.mark() != mark
+
+
+def test_a_folder_that_was_made_within_the_same_tick_is_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two folders are made one after the other, and somebody looks in between."""
+    (tmp_path / "a").mkdir()
+    ticked = tmp_path.stat()
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path: ticked if path == str(tmp_path) else stat(path))
+    clock = VirtualClock(ticked.st_ctime)  # a busy machine must not make it two ticks
+    folder = LocalFolder(str(tmp_path), clock)
     folder.mark()
-    listed_ns = tmp_path.stat().st_mtime_ns
-    below = tmp_path / "below"
-    below.mkdir()
-    os.utime(below, (1, 1))
-    os.utime(tmp_path, ns=(listed_ns, listed_ns))
-    before = folder.mark()
-    (below / "one").write_text("row")
-    assert folder.mark() != before
+    (tmp_path / "b").mkdir()
+    mark = folder.mark()
+    tick()
+    (tmp_path / "b" / "one").write_text("row")
+    assert folder.mark() != mark
 
 
 def test_a_folder_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         LocalFolder(str(tmp_path / "none")).mark()
+
+
+@pytest.mark.spark
+def test_a_file_system_with_an_address_shows_what_has_come(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    spark.sparkContext._jsc.hadoopConfiguration().set(MOUNT, folder.as_uri())
+    rows = spark.readStream.schema("n long").json("viewfs://there/in")
+    query = rows.writeStream.format("noop").start()
+    try:
+        execution = execution_of(query._jsq)
+        eventually(lambda: execution.sources() is not None and query.lastProgress is not None)
+        (source,) = ArrivalsFinder(RealClock()).find(execution)
+        (before,) = source.mark()
+        assert before[0] == "viewfs://there/in"
+        (folder / "1.json").write_text('{"n": 1}')
+        eventually(lambda: source.mark() != frozenset({before}))
+    finally:
+        query.stop()

@@ -66,8 +66,13 @@ class Granter:
                 self._row_limits.set_rows(grant.query, grant.rows)
                 try:
                     held.raise_watermark(grant, self._clock)
-                except (TooEarly, GoneOn):
+                except TooEarly:
                     raise
+                except GoneOn:
+                    log.debug("%s may have gone on before its grant", grant.query)
+                    if held.seq != grant.seq:  # it has, and is back
+                        return
+                    # It may only be about to wait: its next arrival throws away what comes late.
                 except Exception as error:  # then Spark moves it, as ever
                     held.leave_to_spark()
                     why_not = str(error)
@@ -75,8 +80,6 @@ class Granter:
                 held.gate.grant()
         except TooEarly:
             self._wait_on(grant.query, held)
-        except GoneOn:
-            log.debug("%s has gone on before its grant", grant.query)
         if why_not is not None:  # not within the turn: who follows changes may wait for it
             log.warning("the watermark of %s is left to Spark: %s", record.name, why_not)
             self._registry.update(

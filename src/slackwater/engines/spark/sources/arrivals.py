@@ -11,13 +11,13 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Hashable
-from pathlib import PurePath
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql.types import StructType
 
+from slackwater.core.clock import RealClock
 from slackwater.core.errors import EngineError, SlackwaterError
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.plans.tree import java_node, relation_options, source_nodes
@@ -33,6 +33,7 @@ from slackwater.engines.spark.sources.kafka_ends import (
 from slackwater.engines.spark.sources.query_log import LogSource
 from slackwater.engines.spark.sources.redis import RedisSource
 
+TICK_S = 2.0  # times of files may be so coarse
 MOST_FOLDERS = 1000  # in a folder: to look at more costs as much as a trigger
 MOST_MATCHES = 50  # of a pattern
 _OURS: dict[str, type[Source]] = {
@@ -64,50 +65,53 @@ class Arrivals(Protocol):
         """Take it that batches have run: what is read may be other streams by now."""
 
 
-class _Folder(NamedTuple):
-    """One folder as it was seen."""
+class _Listing(NamedTuple):
+    """What a folder had when somebody looked."""
 
     changed_ns: int
-    below: tuple[str, ...] = ()
-    settled: bool = False  # listed again after its time had not changed, which goes by milliseconds
+    folders: tuple[str, ...]
+    settled: bool  # whether nothing can have come since without another time
 
 
 class LocalFolder:
     """A folder of this machine, with all below it; what is added changes a folder's own time.
 
-    Folders are listed only when that has changed, and once more: else each costs one call.
+    That is the time that nobody can set: who copies folders may set the other one back. Folders are
+    listed only when it has changed, or was so young that it may be the time of two changes: else
+    each costs one call.
     """
 
     quick = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, clock: Clock = RealClock()) -> None:
         self._path = path
-        self._known: dict[str, _Folder] = {}  # by path
+        self._clock = clock
+        self._below: dict[str, _Listing] = {}
 
     def mark(self) -> Mark:
         """Return the times at which the folders last changed."""
-        found: dict[str, _Folder] = {}
+        found: dict[str, _Listing] = {}
         left = [self._path]
         while left:
-            path = left.pop()
-            found[path] = self._look(path)
-            left += found[path].below
+            folder = left.pop()
+            found[folder] = self._look(folder)
+            left += found[folder].folders
             if len(found) > MOST_FOLDERS:
                 raise Untold(f"{self._path} has more than {MOST_FOLDERS} folders")
-        self._known = found
-        return frozenset((path, folder.changed_ns) for path, folder in found.items())
+        self._below = found
+        return frozenset((folder, listing.changed_ns) for folder, listing in found.items())
 
-    def _look(self, path: str) -> _Folder:
+    def _look(self, path: str) -> _Listing:
         seen = os.stat(path)
-        known = self._known.get(path)
-        same = known is not None and known.changed_ns == seen.st_mtime_ns
-        if known is not None and same and known.settled:
+        known = self._below.get(path)
+        if known is not None and known.settled and known.changed_ns == seen.st_ctime_ns:
             return known
         if not stat.S_ISDIR(seen.st_mode):
-            return _Folder(seen.st_mtime_ns)
+            return _Listing(seen.st_ctime_ns, (), settled=True)
+        settled = self._clock.now() - seen.st_ctime_ns / 1e9 > TICK_S
         with os.scandir(path) as entries:
-            below = tuple(each.path for each in entries if each.is_dir())
-        return _Folder(seen.st_mtime_ns, below, settled=same)
+            folders = tuple(each.path for each in entries if each.is_dir())
+        return _Listing(seen.st_ctime_ns, folders, settled)
 
     def forget(self) -> None:
         """Keep what is known of the folders."""
@@ -255,7 +259,7 @@ class ArrivalsFinder:
         kind = str(source.getClass().getSimpleName())
         if kind in _FOLDERS:
             path = str(source.toString()).partition("[")[2].removesuffix("]")
-            return self._folder(str(PurePath(path, _FOLDERS[kind])), execution)
+            return self._folder(_below(path, _FOLDERS[kind]), execution)
         if kind not in _KAFKA and name not in _OURS:
             raise Untold(f"the source {kind} does not tell what has come")
         options = relation_options(relation)
@@ -274,7 +278,9 @@ class ArrivalsFinder:
         found = self._folders.get(key)
         if found is None:
             local = path.startswith(_LOCAL) and not _PATTERN & set(path)
-            folder = LocalFolder(_local(path)) if local else HadoopFolder(path, execution)
+            folder: Arrivals = (
+                LocalFolder(_local(path), self._clock) if local else HadoopFolder(path, execution)
+            )
             found = self._folders[key] = SharedArrivals(folder, self._clock)
         return found
 
@@ -285,6 +291,15 @@ def _own_source(source: type[Source], options: dict[str, str], relation: JavaObj
         raise Untold("rows that are held back may be read without others")
     schema = StructType.fromJson(json.loads(relation.schema().json()))
     return OwnSource(source.READER(own, schema), quick=source in (FeedSource, LogSource))
+
+
+def _below(path: str, folder: str) -> str:
+    """Return a folder of a path of any file system, itself if it is not named.
+
+    >>> _below("s3a://events/in", "_delta_log"), _below("hdfs://name:8020/in/", "")
+    ('s3a://events/in/_delta_log', 'hdfs://name:8020/in')
+    """
+    return f"{path.rstrip('/')}/{folder}".rstrip("/")
 
 
 def _local(path: str) -> str:
