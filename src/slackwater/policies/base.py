@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar
 
@@ -163,6 +163,24 @@ def overdue_s(query: QueryState, least_s: float = 0.0) -> float:
         Bound on waiting that the load asks for, where it is longer than the query's own.
     """
     return query.since_s + OVERDUE_SHARE * max(query.spec.max_wait_s, least_s)
+
+
+def largest_first(
+    waiting: Sequence[QueryState], figure: Callable[[QueryState], float | None]
+) -> list[tuple[float | None, QueryState]]:
+    """Return queries with a figure of each, the largest first; those without one before all.
+
+    Who is not known yet becomes known that way. Of equals the one that has waited longest goes
+    first.
+
+    >>> waiting = [QueryState(QuerySpec(name)) for name in ("small", "large", "new")]
+    >>> figures = {"small": 1.0, "large": 2.0}
+    >>> [query.name for _, query in largest_first(waiting, lambda query: figures.get(query.name))]
+    ['new', 'large', 'small']
+    """
+    found = [(figure(query), query) for query in waiting]
+    found.sort(key=lambda pair: (pair[0] is not None, -(pair[0] or 0), pair[1].since_s))
+    return found
 
 
 def unknown_first(operators: Sequence[Operator], values: Values) -> dict[str, float]:

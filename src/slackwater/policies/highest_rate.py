@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from slackwater.core.entities import Operator, Scale, Values
 from slackwater.core.model import Admission, QueryState, Snapshot
-from slackwater.policies.base import Policy
+from slackwater.policies.base import Policy, largest_first
 from slackwater.policies.queue_size import rows_waiting
 
 
@@ -28,9 +28,7 @@ class HighestRate(Policy):
     scale: ClassVar[Scale] = "log"
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
-        rated = [(output_rate(query, snapshot.now_s), query) for query in waiting]
-        rated.sort(key=lambda pair: (pair[0] is not None, -(pair[0] or 0), pair[1].since_s))
-        for rate, query in rated:
+        for rate, query in largest_first(waiting, lambda q: output_rate(q, snapshot.now_s)):
             reason = "rate not known yet" if rate is None else f"{rate:.1f} rows out per s of work"
             yield Admission(query.name, reason)
 

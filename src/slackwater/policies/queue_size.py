@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from slackwater.core.entities import Operator, Values
 from slackwater.core.model import Admission, QueryState, Snapshot
-from slackwater.policies.base import Policy, unknown_first
+from slackwater.policies.base import Policy, largest_first, unknown_first
 
 
 class QueueSize(Policy):
@@ -13,9 +13,7 @@ class QueueSize(Policy):
     name = "queue-size"
 
     def _rank(self, waiting: Sequence[QueryState], snapshot: Snapshot) -> Iterable[Admission]:
-        sized = [(rows_waiting(query, snapshot.now_s), query) for query in waiting]
-        sized.sort(key=lambda pair: (pair[0] is not None, -(pair[0] or 0), pair[1].since_s))
-        for rows, query in sized:
+        for rows, query in largest_first(waiting, lambda q: rows_waiting(q, snapshot.now_s)):
             reason = "backlog not known yet" if rows is None else f"{rows:.0f} rows waiting"
             yield Admission(query.name, reason)
 

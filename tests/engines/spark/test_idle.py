@@ -1,6 +1,8 @@
 """Queries without input: their sources are asked, and no trigger runs until something comes."""
 
 import json
+import logging
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -102,13 +104,25 @@ def test_a_log_of_ours_tells(
 
 
 def test_one_source_that_cannot_tell_is_enough_to_look_as_ever(
-    spark: SparkSession, make_fleet: Callable[..., Fleet], tmp_path: Path
+    spark: SparkSession,
+    make_fleet: Callable[..., Fleet],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO, "slackwater.fleet")
+    folder = tmp_path / "in"
     fleet = make_fleet("klink")
-    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    both = files(spark, tmp_path / "in").select("n").union(rate.select("value"))
-    fleet.start(both.writeStream.format("noop"), name="both")
-    eventually(lambda: rows(fleet, "both") > 5, LIMIT_S)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        lines = spark.readStream.format("socket").option("host", host).option("port", port).load()
+        both = files(spark, folder).select(F.col("n").cast("string")).union(lines)
+        query = fleet.start(both.writeStream.format("noop"), name="both")
+        eventually(lambda: "TextSocket" in caplog.text, LIMIT_S)
+        seen = admissions(fleet, "both")
+        eventually(lambda: admissions(fleet, "both") > seen + 3, LIMIT_S)
+        drop(folder, 1)
+        eventually(lambda: rows(fleet, "both") == 1, LIMIT_S)
+        query.stop()
 
 
 def test_triggers_look_where_nobody_asks(

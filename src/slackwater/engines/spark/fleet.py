@@ -32,6 +32,7 @@ from slackwater.engines.spark.queries.specs import (
     refuse_no_writer,
     refuse_unknown_choice,
     seconds,
+    stated_wait_s,
     warn_of_progress_without_data,
 )
 from slackwater.engines.spark.queries.view import FleetView
@@ -204,7 +205,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         known = self._registry.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
             raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
-        stated_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
+        stated_s = stated_wait_s(max_wait, self.max_wait)
         found = deadlines or Deadlines()
         spec = query_spec(name or "", priority, stated_s, found, target, idle_after)
         may_raise = refuse_unknown_choice(one_batch or self.one_batch) == "auto"
@@ -241,7 +242,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         if self.gate_kind == "source":
             raise UsageError(f"a running query can be held only by its clock: {self.gate_reason}")
         name = name or query.name or f"query-{query.id[:8]}"
-        stated_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
+        stated_s = stated_wait_s(max_wait, self.max_wait)
         spec = query_spec(name, priority, stated_s, deadlines or discover_query(query))
         self._launcher.hold(query, spec, self.one_batch == "auto")
         return query
@@ -262,7 +263,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         self._refuse_stopped()
         found = discover(df)
         source_gate.refuse_ungatable(name, df, len(found.inputs))
-        stated_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
+        stated_s = stated_wait_s(max_wait, self.max_wait)
         spec = query_spec(name, priority, stated_s, deadlines or found)
         self._registry.add(QueryRecord(spec, "source", State.DECLARED, stated_wait_s=stated_s))
         limited = find_limited(df)

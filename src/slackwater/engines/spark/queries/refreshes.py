@@ -17,7 +17,13 @@ from slackwater.engines.spark.checkpoints.offset_log import last_commit_s
 from slackwater.engines.spark.queries.agent import TurnSink
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
-from slackwater.engines.spark.queries.specs import Duration, query_spec, refuse_no_writer, seconds
+from slackwater.engines.spark.queries.specs import (
+    Duration,
+    query_spec,
+    refuse_no_writer,
+    seconds,
+    stated_wait_s,
+)
 from slackwater.engines.spark.queries.timetable import Timetable
 
 log = logging.getLogger("slackwater.fleet")
@@ -264,7 +270,7 @@ class RefreshedTables:
         if trigger not in ("availableNow", "once"):
             raise UsageError(f"{name}: trigger is availableNow or once, not {trigger!r}")
         every_s = seconds(f"{name}: every", every)
-        wait_s = self.max_wait if max_wait is None else seconds(f"{name}: max_wait", max_wait)
+        wait_s = stated_wait_s(max_wait, self.max_wait, f"{name}: max_wait")
         spec = query_spec(name, priority, wait_s, Deadlines())
         writer = writer.queryName(name).option("checkpointLocation", str(checkpoint))
         writer = (

@@ -34,6 +34,17 @@ def max_wait_s(stated_s: float | None, deadlines: Deadlines) -> float:
     return max(USUAL_WAIT_S, WINDOWS_OF_WAIT * longest_s + max(delays, default=0.0))
 
 
+def stated_wait_s(
+    stated: Duration | None, fleet_s: float | None, what: str = "max_wait"
+) -> float | None:
+    """Return the bound on waiting that a user states of a query, else of its fleet, if any.
+
+    >>> stated_wait_s("2 seconds", 10.0), stated_wait_s(None, 10.0), stated_wait_s(None, None)
+    (2.0, 10.0, None)
+    """
+    return fleet_s if stated is None else as_seconds(what, stated)
+
+
 def refuse_unknown_choice(one_batch: str) -> str:
     """Return the choice of one batch a window, if it is one."""
     if one_batch not in ("auto", "off"):
