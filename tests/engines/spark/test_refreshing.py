@@ -248,6 +248,7 @@ def test_a_table_is_paused_and_resumed(
         ({"every": "0 seconds"}, "t: every must be positive"),
         ({"trigger": "2 seconds"}, "t: trigger is availableNow or once, not '2 seconds'"),
         ({"priority": -1}, "priority must not be negative"),
+        ({"max_wait": "a while"}, "max_wait: 'a while' is not a duration"),
     ],
 )
 def test_what_makes_no_sense(
@@ -259,6 +260,19 @@ def test_what_makes_no_sense(
         add(fleet, tmp_path, "t", **options)
     assert "\n" not in str(caught.value)
     assert fleet.status().queries == ()
+
+
+def test_a_fleet_that_was_stopped_refreshes_nothing(
+    make_fleet: Callable[..., Fleet], tmp_path: Path
+) -> None:
+    fleet = make_fleet("fcfs", controller="thread")
+    (tmp_path / "in" / "t").mkdir(parents=True)
+    rows = read(fleet.spark, tmp_path / "in" / "t")
+    with pytest.raises(UsageError, match=r"takes df\.writeStream, not df"):
+        fleet.refresh(rows, name="t", checkpoint=tmp_path / "c")  # type: ignore[arg-type]
+    fleet.stop()
+    with pytest.raises(UsageError, match="has been stopped"):
+        add(fleet, tmp_path, "t")
 
 
 def test_runs_at_once_is_at_least_one(make_fleet: Callable[..., Fleet]) -> None:

@@ -3,6 +3,7 @@
 import logging
 import math
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
@@ -18,7 +19,12 @@ from slackwater.engines.spark.checkpoints.offset_log import last_commit_s
 from slackwater.engines.spark.queries.agent import TurnSink
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
-from slackwater.engines.spark.queries.specs import query_spec
+from slackwater.engines.spark.queries.specs import (
+    Duration,
+    query_spec,
+    refuse_no_writer,
+    seconds,
+)
 from slackwater.engines.spark.queries.timetable import Timetable
 
 log = logging.getLogger("slackwater.fleet")
@@ -226,6 +232,8 @@ class RefreshedTables:
 
     max_wait: float | None
     _refresher: Refresher
+    _refuse_stopped: Callable[[], None]
+    _make_room: Callable[[str | None], None]
 
     def refresh(
         self,
@@ -236,7 +244,7 @@ class RefreshedTables:
         every: str | float | None = None,
         trigger: RunTrigger = "availableNow",
         priority: float = 1.0,
-        max_wait: float | None = None,
+        max_wait: Duration | None = None,
     ) -> None:
         """Run ``df.writeStream…`` now and then; each run reads all that is there, and ends.
 
@@ -257,13 +265,16 @@ class RefreshedTables:
         priority
             Larger is more important.
         max_wait
-            Seconds that a run waits for a slot at most.
+            Seconds, or a text, that a run waits for a slot at most.
         """
+        refuse_no_writer(writer)
+        self._refuse_stopped()
         if trigger not in ("availableNow", "once"):
             raise UsageError(f"{name}: trigger is availableNow or once, not {trigger!r}")
         every_s = None if every is None else as_seconds(f"{name}: every", every)
-        wait_s = self.max_wait if max_wait is None else max_wait
+        wait_s = self.max_wait if max_wait is None else seconds("max_wait", max_wait)
         spec = query_spec(name, priority, wait_s, Deadlines())
+        self._make_room(name)
         writer = writer.queryName(name).option("checkpointLocation", str(checkpoint))
         writer = (
             writer.trigger(once=True) if trigger == "once" else writer.trigger(availableNow=True)
