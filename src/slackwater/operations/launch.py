@@ -1,6 +1,7 @@
 """Runs a fleet from its file: builds every query, starts it, shows what happens."""
 
 import logging
+import re
 import signal
 import sys
 import threading
@@ -79,6 +80,8 @@ class Launch:
         policies.load(file.policy, **file.parameters)
         # All names are looked up before Spark is started: a typo should not cost ten seconds.
         self._functions = {name: _function(name, q) for name, q in file.queries.items()}
+        for name in file.queries:
+            self.checkpoint(name)
 
     def run(self, console: Console, seconds: float | None = None) -> int:
         """Run until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
@@ -184,7 +187,7 @@ class Launch:
             fleet.report_failure(name, f"{type(built).__name__}: {built}")
             return
         checkpoint = self.checkpoint(name)
-        if section.path is not None:
+        if section.path is not None and not has_scheme(section.path):
             check_results(name, self._path(section.path), checkpoint)
         keys = {"priority": section.priority, "max_wait": section.max_wait}
         try:
@@ -244,7 +247,7 @@ class Launch:
         writer = frame.writeStream.format(section.format).outputMode(section.output_mode)
         writer = writer.options(**section.options)
         if section.path is not None:
-            writer = writer.option("path", str(self._path(section.path)))
+            writer = writer.option("path", self.results(section.path))
         if section.trigger is not None and not section.refreshed:
             writer = writer.trigger(processingTime=section.trigger)
         return writer
@@ -256,11 +259,26 @@ class Launch:
 
     def checkpoint(self, name: str) -> Path:
         """Return the checkpoint folder of a query."""
-        stated = self.file.queries[name].checkpoint
-        return self._path(stated or f"{self.file.checkpoints}/{name}")
+        stated = self.file.queries[name].checkpoint or f"{self.file.checkpoints}/{name}"
+        if has_scheme(stated):
+            raise UsageError(f"{name}: checkpoints are folders of this machine, not {stated}")
+        return self._path(stated)
+
+    def results(self, path: str) -> str:
+        """Return where results go: a folder beside the file, or on the file system it names."""
+        return path if has_scheme(path) else str(self._path(path))
 
     def _path(self, text: str) -> Path:
         return (self.folder / text).resolve()
+
+
+def has_scheme(text: str) -> bool:
+    """Tell whether a path names its file system, so that it is Spark's to read.
+
+    >>> has_scheme("s3a://events/out"), has_scheme("file:/tmp/out"), has_scheme("out/a:b")
+    (True, True, False)
+    """
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None
 
 
 def check_results(name: str, path: Path, checkpoint: Path) -> None:

@@ -314,6 +314,21 @@ def test_a_failing_query_leaves_the_others_alone(
     assert [q.state for q in fleet.status().queries if q.name == "bad"] == ["failed"]
 
 
+def test_a_query_that_has_ended_gives_its_name_to_the_next(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    fleet = make_fleet("fcfs")
+    broken = rate(spark).select(F.raise_error(F.lit("boom")).alias("x"))
+    fleet.start(broken.writeStream.format("noop"), name="q")
+    eventually(lambda: "q" in fleet.failures, limit_s=60)
+    for _ in range(2):
+        query = fleet.start(rate(spark).writeStream.format("noop"), name="q")
+        eventually(lambda query=query: batches(query) > 1, limit_s=60)  # type: ignore[misc]
+        assert fleet.failures == {}
+        assert [q.state for q in fleet.status().queries if q.name == "q"] != ["failed"]
+        query.stop()
+
+
 def test_a_raising_sink_is_told_with_its_own_error(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:

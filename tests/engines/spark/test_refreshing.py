@@ -272,6 +272,15 @@ def test_a_frame_is_no_writer(
     assert fleet.status().queries == ()
 
 
+def test_a_fleet_that_was_stopped_refreshes_nothing(
+    make_fleet: Callable[..., Fleet], tmp_path: Path
+) -> None:
+    fleet = make_fleet("fcfs", controller="thread")
+    fleet.stop()
+    with pytest.raises(UsageError, match="has been stopped"):
+        add(fleet, tmp_path, "t")
+
+
 def test_runs_at_once_is_at_least_one(make_fleet: Callable[..., Fleet]) -> None:
     with pytest.raises(UsageError, match="runs_at_once must be at least 1"):
         make_fleet("fcfs", runs_at_once=0)

@@ -169,7 +169,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
 
         A few queries start at once, others wait here for their turn. If the query fails because it
-        lost a Python process of a source, it is started again from its checkpoint.
+        lost a Python process of a source, it is started again from its checkpoint. One that has
+        ended gives its name to the next.
 
         Parameters
         ----------
@@ -202,6 +203,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         """
         refuse_no_writer(writer, "start")
         self._refuse_stopped()
+        self._make_room(name)
         known = self._registry.get(name or "")
         if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
             raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
@@ -242,6 +244,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         if self.gate_kind == "source":
             raise UsageError(f"a running query can be held only by its clock: {self.gate_reason}")
         name = name or query.name or f"query-{query.id[:8]}"
+        self._make_room(name)
         stated_s = stated_wait_s(max_wait, self.max_wait)
         spec = query_spec(name, priority, stated_s, deadlines or discover_query(query))
         self._launcher.hold(query, spec, self.one_batch == "auto")
@@ -263,6 +266,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         self._refuse_stopped()
         found = discover(df)
         source_gate.refuse_ungatable(name, df, len(found.inputs))
+        self._make_room(name)
         stated_s = stated_wait_s(max_wait, self.max_wait)
         spec = query_spec(name, priority, stated_s, deadlines or found)
         self._registry.add(QueryRecord(spec, "source", State.DECLARED, stated_wait_s=stated_s))
@@ -276,6 +280,12 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             limited=limited,
             max_wait_s=spec.max_wait_s,
         )
+
+    def _make_room(self, name: str | None) -> None:
+        """Take a query that has ended off the list: Spark starts another under its name, too."""
+        known = self._registry.get(name or "")
+        if known is not None and known.ended and not known.unstarted:
+            self.forget(known.name)
 
     def stop(self) -> None:
         """Stop the queries that the fleet started, let the others go, end the controller."""

@@ -44,6 +44,21 @@ def test_an_input_that_tells_nothing_new_follows_the_clock() -> None:
     assert reached == [899_000, 899_000, 904_000]
 
 
+def test_where_the_largest_counts_a_silent_input_hides_no_other() -> None:
+    """The other one brings what is an hour old: after the clock its rows would all be late."""
+    other = Told(900_000_000)
+    inputs = [MarkedInput("a", 1000, other), MarkedInput("b", 1000, Told(1_000_000))]
+    raises = WatermarkRaise(inputs, idle_after_ms=5000)
+    marks = {"a": None, "b": None}
+    for now_ms in range(4_500_000, 4_520_000, 1000):
+        other.newest = 900_000_000 + 1000 * (now_ms - 4_500_000)
+        reached_ms = raises.reach_ms(marks, now_ms, largest=True)
+        assert reached_ms == other.newest // 1000 - 1000
+    for now_ms in (4_521_000, 4_530_000):  # now both are silent
+        reached_ms = raises.reach_ms(marks, now_ms, largest=True)
+    assert reached_ms == 4_530_000 - 5000 - 1000
+
+
 def test_without_the_option_silence_changes_nothing() -> None:
     raises = WatermarkRaise([MarkedInput("a", 1000, Told(900_000_000))])
     assert {raises.reach_ms(MARKS, now_ms=now) for now in (901_000, 9_000_000)} == {899_000}

@@ -146,33 +146,44 @@ class WatermarkRaise:
             Spark takes the largest of several, not the least.
         """
         self.is_told = True
-        found = [
-            self._mark_ms(one, silence, marks, now_ms, limited)
+        told = [
+            self._told_ms(one, silence, marks, now_ms, limited)
             for one, silence in zip(self._inputs, self._silences, strict=True)
+        ]
+        silent = [not limited and self._is_silent(silence) for silence in self._silences]
+        if largest and not all(silent):  # it holds nobody up, and others may be far behind
+            silent = [False] * len(silent)
+        found = [
+            self._with_clock_ms(one, mark, now_ms) if idle else mark
+            for one, mark, idle in zip(self._inputs, told, silent, strict=True)
         ]
         known = [mark for mark in found if mark is not None]
         if largest:
             return max(known, default=None)
         return min(known) if len(known) == len(found) else None
 
-    def _mark_ms(
+    def _told_ms(
         self, one: MarkedInput, silence: _Silence, marks: Marks, now_ms: int, limited: bool
     ) -> int | None:
-        """Return one input's part: Spark's own, what its source tells, or the clock's."""
+        """Return one input's part: Spark's own, or what its source tells."""
         mark = marks.get(one.operator)
-        if limited:
+        if limited or one.frontier is None:
             return mark
-        candidates = [mark]
-        if one.frontier is not None:
-            newest_us = one.frontier.newest_us()
-            silence.look(mark if newest_us is None else newest_us, now_ms)
-            if newest_us is None:
-                self.is_told = False
-            else:
-                candidates.append(newest_us // 1000 - one.delay_ms)
-        if self._idle_after_ms is not None and silence.lasts_ms() >= self._idle_after_ms:
-            candidates.append(now_ms - self._idle_after_ms - one.delay_ms)
-        return max((mark for mark in candidates if mark is not None), default=None)
+        newest_us = one.frontier.newest_us()
+        silence.look(mark if newest_us is None else newest_us, now_ms)
+        if newest_us is None:
+            self.is_told = False
+            return mark
+        told_ms = newest_us // 1000 - one.delay_ms
+        return told_ms if mark is None else max(mark, told_ms)
+
+    def _is_silent(self, silence: _Silence) -> bool:
+        return self._idle_after_ms is not None and silence.lasts_ms() >= self._idle_after_ms
+
+    def _with_clock_ms(self, one: MarkedInput, mark: int | None, now_ms: int) -> int:
+        """Return the part of a silent input: the clock's, unless it was further already."""
+        clock_ms = now_ms - (self._idle_after_ms or 0) - one.delay_ms
+        return clock_ms if mark is None else max(mark, clock_ms)
 
 
 def watermark_raise(

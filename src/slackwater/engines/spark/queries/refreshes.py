@@ -3,6 +3,7 @@
 import logging
 import math
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
@@ -233,6 +234,8 @@ class RefreshedTables:
 
     max_wait: float | None
     _refresher: Refresher
+    _refuse_stopped: Callable[[], None]
+    _make_room: Callable[[str | None], None]
 
     def refresh(
         self,
@@ -267,11 +270,13 @@ class RefreshedTables:
             Seconds, or a text, that a run waits for a slot at most.
         """
         refuse_no_writer(writer, "refresh")
+        self._refuse_stopped()
         if trigger not in ("availableNow", "once"):
             raise UsageError(f"{name}: trigger is availableNow or once, not {trigger!r}")
         every_s = seconds(f"{name}: every", every)
         wait_s = stated_wait_s(max_wait, self.max_wait, f"{name}: max_wait")
         spec = query_spec(name, priority, wait_s, Deadlines())
+        self._make_room(name)
         writer = writer.queryName(name).option("checkpointLocation", str(checkpoint))
         writer = (
             writer.trigger(once=True) if trigger == "once" else writer.trigger(availableNow=True)
