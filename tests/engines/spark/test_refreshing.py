@@ -286,6 +286,7 @@ def test_a_frame_is_no_writer(
 def test_a_fleet_that_was_stopped_refreshes_nothing(
     make_fleet: Callable[..., Fleet], tmp_path: Path
 ) -> None:
+    (tmp_path / "in" / "t").mkdir(parents=True)
     fleet = make_fleet("fcfs", controller="thread")
     fleet.stop()
     with pytest.raises(UsageError, match="has been stopped"):

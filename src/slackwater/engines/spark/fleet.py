@@ -29,6 +29,7 @@ from slackwater.engines.spark.queries.restarts import Restarter
 from slackwater.engines.spark.queries.specs import (
     Duration,
     query_spec,
+    refuse_fewer_than_one,
     refuse_no_writer,
     refuse_unknown_choice,
     seconds,
@@ -64,9 +65,9 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         ``clock`` (nothing about a query changes), ``source`` (public API only), ``none``, or
         ``auto``: the clock gate where this Spark has what it needs.
     max_wait
-        Seconds, or a text such as ``"2 seconds"``, that a micro-batch waits at most, whatever the
-        policy, unless the load leaves no time for that; a query may have its own.
-        Default: 10, or two and a half times the distance of its windows if that is longer.
+        Seconds, or a text such as ``"2 seconds"``, that a micro-batch waits at most, unless the
+        load leaves no time for that; a query may have its own. Default: 10, or two and a half
+        times the distance of its windows if that is longer.
     controller
         ``process`` (a process of its own) or ``thread``.
     dry_run
@@ -105,9 +106,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         one_batch: Literal["auto", "off"] = "auto",
         runs_at_once: int | None = None,
     ) -> None:
-        for what, number in (("slots", slots), ("runs_at_once", runs_at_once)):
-            if number is not None and number < 1:
-                raise UsageError(f"{what} must be at least 1, not {number}")
+        refuse_fewer_than_one(slots=slots, runs_at_once=runs_at_once)
         refuse_unknown_choice(one_batch)
         given = parameters or {}
         self._gated = policies.load(policy, **given).gated  # wrong names fail here
@@ -204,9 +203,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         refuse_no_writer(writer, "start")
         self._refuse_stopped()
         self._make_room(name)
-        known = self._registry.get(name or "")
-        if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
-            raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
+        self._refuse_ungated(name)
         stated_s = stated_wait_s(max_wait, self.max_wait)
         found = deadlines or Deadlines()
         spec = query_spec(name or "", priority, stated_s, found, target, idle_after)
@@ -280,12 +277,6 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             limited=limited,
             max_wait_s=spec.max_wait_s,
         )
-
-    def _make_room(self, name: str | None) -> None:
-        """Take a query that has ended off the list: Spark starts another under its name, too."""
-        known = self._registry.get(name or "")
-        if known is not None and known.ended and not known.unstarted:
-            self.forget(known.name)
 
     def stop(self) -> None:
         """Stop the queries that the fleet started, let the others go, end the controller."""

@@ -45,6 +45,13 @@ def stated_wait_s(
     return fleet_s if stated is None else as_seconds(what, stated)
 
 
+def refuse_fewer_than_one(**numbers: int | None) -> None:
+    """Refuse a stated number of things at once that would let nothing happen."""
+    for what, number in numbers.items():
+        if number is not None and number < 1:
+            raise UsageError(f"{what} must be at least 1, not {number}")
+
+
 def refuse_unknown_choice(one_batch: str) -> str:
     """Return the choice of one batch a window, if it is one."""
     if one_batch not in ("auto", "off"):

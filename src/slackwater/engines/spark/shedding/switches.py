@@ -24,7 +24,9 @@ class FleetSwitches:
 
     name: str
     policy: str
+    gate_kind: str
     socket: Path
+    _gated: bool
     _closing: threading.Event
     _agent: Agent
     _control: FleetControl
@@ -79,6 +81,17 @@ class FleetSwitches:
     def _refuse_stopped(self) -> None:
         if self._closing.is_set():
             raise UsageError(f"the fleet {self.name} has been stopped: make another Fleet")
+
+    def _refuse_ungated(self, name: str | None) -> None:
+        known = self._registry.get(name or "")
+        if self.gate_kind == "source" and self._gated and (known is None or known.gate != "source"):
+            raise UsageError("the source gate needs the DataFrame: fleet.gate(df, name) first")
+
+    def _make_room(self, name: str | None) -> None:
+        """Take a query that has ended off the list: Spark starts another under its name, too."""
+        known = self._registry.get(name or "")
+        if known is not None and known.ended and not known.unstarted:
+            self.forget(known.name)
 
     def _on_command(self, command: Command) -> None:
         """Start a thread that obeys: stopping a query waits for its batch, grants must not."""
