@@ -205,8 +205,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         self._make_room(name)
         self._refuse_ungated(name)
         stated_s = stated_wait_s(max_wait, self.max_wait)
-        found = deadlines or Deadlines()
-        spec = query_spec(name or "", priority, stated_s, found, target, idle_after)
+        spec = query_spec(name or "", priority, stated_s, deadlines, target, idle_after)
         may_raise = refuse_unknown_choice(one_batch or self.one_batch) == "auto"
         self._launcher.await_turn()
         with self._launcher.starts:

@@ -13,7 +13,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
 from slackwater.core.protocols import Clock
-from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.checkpoints.offset_log import last_commit_s
 from slackwater.engines.spark.queries.agent import TurnSink
 from slackwater.engines.spark.queries.record import QueryRecord, State
@@ -275,7 +274,7 @@ class RefreshedTables:
             raise UsageError(f"{name}: trigger is availableNow or once, not {trigger!r}")
         every_s = seconds(f"{name}: every", every)
         wait_s = stated_wait_s(max_wait, self.max_wait, f"{name}: max_wait")
-        spec = query_spec(name, priority, wait_s, Deadlines())
+        spec = query_spec(name, priority, wait_s, None)
         self._make_room(name)
         writer = writer.queryName(name).option("checkpointLocation", str(checkpoint))
         writer = (

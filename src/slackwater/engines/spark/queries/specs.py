@@ -63,18 +63,19 @@ def query_spec(
     name: str,
     priority: float,
     stated_wait_s: float | None,
-    deadlines: Deadlines,
+    deadlines: Deadlines | None,
     target: Duration | None = None,
     idle_after: Duration | None = None,
 ) -> QuerySpec:
     """Make a spec of what a user states; refuse what makes no sense."""
     if priority < 0:
         raise UsageError(f"{name}: priority must not be negative ({priority})")
+    known = deadlines or Deadlines()
     return QuerySpec(
         name,
         priority,
-        max_wait_s(stated_wait_s, deadlines),
-        deadlines,
+        max_wait_s(stated_wait_s, known),
+        known,
         target_s=seconds("target", target),
         idle_after_s=seconds("idle_after", idle_after),
     )
