@@ -45,6 +45,7 @@ class Scripted:
     limit: float = math.inf  # rows of a batch
     sleeps: bool = False  # its batches wait for their sink after a second and a half
     tells: bool = False  # once a look has found nothing, its source is asked what has come
+    newest: bool = False  # its batches tell the newest event time that they read
     told: dict[str, float] = field(default_factory=dict)  # more metrics
     begun_s: list[float] = field(default_factory=list)  # batches
     looks_s: list[float] = field(default_factory=list)  # admissions
@@ -107,6 +108,8 @@ class Scripted:
             "batch_per_row_s": 0.0,
             "batch_start_s": start_s,
         }
+        if self.newest:
+            known["max_event_s"] = self.frontier_s(start_s)
         if delays:
             mark_s = self.frontier_s(start_s) - max(d or 0.0 for d in delays)
             mark_s = max(mark_s if self.reads else 0.0, before.next_watermark_s or 0.0)

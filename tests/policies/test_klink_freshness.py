@@ -1,6 +1,8 @@
 """Queries without windows and live tables: as fresh as promised, or as the machine can."""
 
+import math
 from dataclasses import replace
+from itertools import pairwise
 
 from slackwater import policies
 from slackwater.core import QuerySpec, Window
@@ -26,6 +28,32 @@ def test_a_target_is_kept_with_the_fewest_batches() -> None:
     for query in (plain, table):
         assert max(query.gaps_s()) + query.batch_s <= 5.0
         assert min(query.gaps_s()) > 3.5
+
+
+def test_what_the_source_adds_to_the_age_counts_where_it_is_known() -> None:
+    """A source delivers once a second: what is read is up to a second old, then it is shown."""
+
+    def ticks(since_s: float, now_s: float) -> bool:
+        return int(since_s) != int(now_s)
+
+    spec = QuerySpec("plain", max_wait_s=100.0, target_s=2.0)
+    told = {"backlog_rows": 0.0}
+    plain = Scripted(spec, arrives=ticks, frontier_s=math.floor, newest=True, told=told)
+    run(klink(), [plain], 60)
+    done_s = [at_s + plain.batch_s for at_s in plain.begun_s[5:]]
+    ages_s = [done - math.floor(shown) for shown, done in pairwise(plain.begun_s[4:])]
+    assert len(done_s) > 40
+    assert max(ages_s) + plain.batch_s <= 2.0
+    assert len(plain.begun_s) <= 62  # one a delivery: more would show nothing newer
+
+
+def test_an_age_beyond_the_target_is_not_chased() -> None:
+    """Events are five seconds old when they come: no number of batches makes them two."""
+    spec = QuerySpec("plain", max_wait_s=100.0, target_s=2.0)
+    told = {"backlog_rows": 0.0}
+    plain = Scripted(spec, frontier_s=lambda now_s: now_s - 5.0, newest=True, told=told)
+    run(klink(), [plain], 60)
+    assert min(plain.gaps_s()) > 0.5
 
 
 def test_an_idle_machine_refreshes_often_and_a_busy_one_what_is_left() -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 Count = Annotated[int, Meta(ge=-(2**53), le=2**53)]  # exact as a float, so nothing overflows
 Milliseconds = Count | Annotated[float, Meta(ge=-(2**53), le=2**53)]
@@ -46,6 +46,18 @@ class StateOperator(Struct, frozen=True, rename="camel"):
     num_rows_dropped_by_watermark: Count = 0
 
 
+class Newest(Struct, frozen=True):
+    """What :func:`slackwater.spark.observe_newest` has a query tell with every batch."""
+
+    newest_us: Any = UNSET  # event time of the newest row, in microseconds; users may observe more
+
+
+class Observed(Struct, frozen=True):
+    """Observations of the user's; only ours is looked at."""
+
+    slackwater: Newest | UnsetType = UNSET
+
+
 class QueryProgress(Struct, frozen=True, rename="camel"):
     """The part of a ``StreamingQueryProgress`` that the controller needs."""
 
@@ -56,6 +68,7 @@ class QueryProgress(Struct, frozen=True, rename="camel"):
     sink: Sink = Sink()
     sources: tuple[SourceOffsets, ...] = ()
     state_operators: tuple[StateOperator, ...] = ()
+    observed_metrics: Observed | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         instant_s(self.timestamp)

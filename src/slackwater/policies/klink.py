@@ -31,6 +31,7 @@ INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much t
 IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
 PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it still does
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
+OLD = 0.5  # of a target: how old rows may be when they come, for it to be kept all the same
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
@@ -132,6 +133,8 @@ class Klink(KlinkPaper):
         if not _is_refreshed(query):
             return Demand(known.cost_s, known.epochs.period_s)
         every_s = query.spec.target_s or query.spec.trigger_s
+        if query.spec.target_s is not None:
+            every_s = query.spec.target_s - _age_s(query)
         return Demand(batch_s, every_s, query.spec.priority)
 
     def _look_at(self, place: int, query: QueryState) -> None:
@@ -212,7 +215,8 @@ class Klink(KlinkPaper):
         if spec.trigger_s is not None and spec.target_s is None:
             every_s = most_s = spec.trigger_s - INTERVAL_S  # it comes to its gate no sooner
         elif spec.target_s is not None:
-            every_s = most_s = max(0.0, ON_TIME * spec.target_s - batch_s)
+            late_s = max(0.0, ON_TIME * spec.target_s - batch_s)
+            every_s = most_s = max(late_s - _age_s(query), min(late_s, fair_s))
             if known.fruitless:  # what comes now is as old as the last look, at most
                 every_s = min(every_s, fair_s * known.stretch)
         else:
@@ -330,6 +334,17 @@ class Klink(KlinkPaper):
 def _work_s(known: Known, query: QueryState) -> float:
     """Return how long a batch takes a slot; what it does before it waits for its sink is little."""
     return UNKNOWN_COST_S if known.slow_sink else query.metrics.batch_s or known.fixed_s
+
+
+def _age_s(query: QueryState) -> float:
+    """Return how old the newest row was when it was read; what is not known adds nothing.
+
+    Beyond half of the target no number of batches makes up for it.
+    """
+    metrics, target_s = query.metrics, query.spec.target_s or 0.0
+    if metrics.max_event_s is None or metrics.batch_start_s is None:
+        return 0.0
+    return min(max(0.0, metrics.batch_start_s - metrics.max_event_s), OLD * target_s)
 
 
 def _closes_sessions(query: QueryState) -> bool:

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.engines.spark.progress import batch_end_s, instant_s
+from slackwater.engines.spark.sources.newest import NEWEST, OBSERVATION
 from slackwater.statistics.intervals import summary
 from slackwater_bench.emissions import Progress, emissions
 from slackwater_bench.freshness import ages_of, kept_share
 from slackwater_bench.mixed.files import EVERY_S
-from slackwater_bench.mixed.kinds import COLUMNS, NEWEST, Kind
+from slackwater_bench.mixed.kinds import COLUMNS, Kind
 from slackwater_bench.mixed.shape import DELAY_S
 
 _NEVER = "1970-01-01T00:00:00Z"
@@ -101,7 +102,7 @@ def ages(batches: Sequence[Progress], first_s: float, last_s: float) -> list[flo
 
     >>> batch = {"timestamp": "1970-01-01T00:00:10Z", "numInputRows": 1, "batchId": 1,
     ...     "durationMs": {"triggerExecution": 1000, "addBatch": 9},
-    ...     "observedMetrics": {"newest": {"newest": 9_000_000}}}
+    ...     "observedMetrics": {"slackwater": {"newest_us": 9_000_000}}}
     >>> found = ages([batch], 11.0, 12.0)
     >>> round(found[0], 2), round(found[-1], 2), len(found)
     (2.0, 2.95, 20)
@@ -109,6 +110,6 @@ def ages(batches: Sequence[Progress], first_s: float, last_s: float) -> list[flo
     shown = [
         (batch_end_s(batch), newest / 1e6)
         for batch in batches
-        if (newest := ((batch.get("observedMetrics") or {}).get(NEWEST) or {}).get(NEWEST))
+        if (newest := ((batch.get("observedMetrics") or {}).get(OBSERVATION) or {}).get(NEWEST))
     ]
     return ages_of(shown, first_s, last_s)

@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.clock import RealClock
+from slackwater.engines.spark.sources.newest import observe_newest
 from slackwater_bench.mixed.files import FILE_SCHEMA, ROWS_A_SECOND
 from slackwater_bench.mixed.shape import DELAY_S, FRESH_S, RATE, SLEEP_S, in_proportion
 from slackwater_bench.workloads.base import WindowGrid
 
 DELAY = f"{DELAY_S:g} seconds"
-NEWEST = "newest"  # what a query tells of the newest row it has read
 SESSION_ROWS = 50
 GAP = "100 milliseconds"
 COLUMNS = ("rows", "low", "high", "first_us")  # of a window's result
@@ -72,7 +72,7 @@ class _Windows(Kind):
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
         marked = self.rows(spark, folder).withWatermark("timestamp", DELAY)
         if not self.windowed:
-            marked = observed(marked)
+            marked = observe_newest(marked, "timestamp")
         window = F.window("timestamp", f"{self.size_s} seconds", f"{self.slide_s} seconds")
         found = marked.groupBy(window).agg(*figures())
         return found.select(F.col("window.end").alias("window_end"), *COLUMNS)
@@ -155,7 +155,8 @@ class Tables(Kind):
     target_s = FRESH_S
 
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
-        return observed(rate(spark)).select("value", (F.col("value") % 7).alias("part"))
+        rows = observe_newest(rate(spark), "timestamp")
+        return rows.select("value", (F.col("value") % 7).alias("part"))
 
     def writer(self, frame: DataFrame, folder: Path) -> DataStreamWriter:
         return frame.writeStream.format("parquet").option("path", str(folder / "table"))
@@ -179,7 +180,8 @@ class Joins(Kind):
             "seen BETWEEN timestamp - interval 20 seconds AND timestamp + interval 20 seconds"
         )
         found = left.join(right, (left.value == right.value) & near)
-        return observed(found.select(left.value.alias("value"), "timestamp"))
+        found = found.select(left.value.alias("value"), "timestamp")
+        return observe_newest(found, "timestamp")
 
     def mistakes(self, results: pa.Table) -> list[str]:
         return _uneven(results.column("value").to_pylist(), "pairs")
@@ -191,7 +193,7 @@ class SlowSinks(Kind):
     target_s = 2 * SLEEP_S + FRESH_S
 
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
-        return observed(rate(spark, 10))
+        return observe_newest(rate(spark, 10), "timestamp")
 
     def writer(self, frame: DataFrame, folder: Path) -> DataStreamWriter:
         def write(batch: DataFrame, number: int) -> None:
@@ -247,11 +249,6 @@ def figures() -> list[Column]:
 def rate(spark: SparkSession, rows_per_second: int = RATE) -> DataFrame:
     """Return a stream of Spark's rate source."""
     return spark.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
-
-
-def observed(rows: DataFrame) -> DataFrame:
-    """Have Spark tell with every batch the newest row that it read."""
-    return rows.observe(NEWEST, F.max(F.unix_micros("timestamp")).alias(NEWEST))
 
 
 def fleet_of(
