@@ -80,3 +80,10 @@ def test_an_estimate_that_was_corrected_does_not_start_anew() -> None:
     for at_s, count in ((0.0, 0), (1.0, 100), (2.0, 90)):
         rate.update(at_s, count)
     assert rate.value == 45.0
+
+
+def test_a_slow_change_after_a_fast_one_is_exact() -> None:
+    rate = CounterRate()
+    rate.update(0.0, 0.0)
+    rate.update(0.01, 167_773.0)
+    assert rate.update(3.01, 167_774.0) == pytest.approx(1 / 3, rel=1e-12)

@@ -19,7 +19,7 @@ class Smoothed:
         if self.value is None:
             self.value = observed
         else:
-            self.value += self.weight * (observed - self.value)
+            self.value = (1 - self.weight) * self.value + self.weight * observed
         return self.value
 
 
