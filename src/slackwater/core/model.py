@@ -32,6 +32,11 @@ class QuerySpec:
     trigger_s: float | None = None  # interval of its trigger; None: as soon as it can
     idle_after_s: float | None = None  # an input that is silent for so long holds nothing up
 
+    @property
+    def begins_at_once(self) -> bool:
+        """Whether its batches may begin at any time, whatever the policy."""
+        return self.keep_open_s <= 0 and self.pace_s <= 0
+
     def kept_open_until_s(self, now_s: float) -> float:
         """Return when a batch may begin: now, or once the windows that have just ended may close.
 

@@ -8,7 +8,7 @@ from slackwater.engines.spark.gates.execution import ExecutionView
 
 def shown(batch: int, timestamp: str, rows: int, watermark_ms: int = 0) -> str:
     progress = {"batchId": batch, "timestamp": timestamp, "numInputRows": rows}
-    return f"[{json.dumps(progress, indent=2)}, HashMap(a-1 -> Some(700)), {watermark_ms}]"
+    return f"[{watermark_ms}, HashMap(a-1 -> Some(700)), {json.dumps(progress)}]"
 
 
 def rows(view: ExecutionView, line: str) -> Any:
@@ -20,7 +20,7 @@ def test_the_batch_after_a_trigger_that_found_nothing_is_told() -> None:
     """Spark tells of such a trigger under the number of the batch that has yet to come."""
     view = ExecutionView(None, None)  # type: ignore[arg-type]
     assert rows(view, "") is None  # before its first trigger
-    assert rows(view, "[null, Map(), 0]") is None
+    assert rows(view, "[0, Map(), null]") is None
     assert rows(view, shown(0, "2026-01-01T00:00:00.000Z", 0)) == 0  # an empty start
     last = shown(0, "2026-01-01T00:00:09.000Z", 700)
     assert rows(view, last) == 700

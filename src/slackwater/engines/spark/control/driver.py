@@ -64,6 +64,7 @@ class QueryStore:
 
     def __init__(self) -> None:
         self.queries: dict[str, Query] = {}
+        self.put_off: set[str] = set()  # those whose specs say that some batches begin later
         self.memory: Memory | None = None
         self.cores: int | None = None  # where slots follow them
         self.opened = 0  # gates that have opened by themselves, because nobody had let them
@@ -111,9 +112,9 @@ class QueryStore:
                 return query.state.phase == "waiting"
             case Gone(query=name):
                 self.queries.pop(name, None)
+                self.put_off.discard(name)
             case Spec(query=name):
-                query = self._query(name)
-                query.state = replace(query.state, spec=message.spec())
+                self._specify(self._query(name), message.spec())
                 return False
             case MemoryUse():
                 self.memory, self._executors = self._fuller(message), message.executors
@@ -128,6 +129,13 @@ class QueryStore:
                 self.notes = message
                 return False
         return True
+
+    def _specify(self, query: Query, spec: QuerySpec) -> None:
+        query.state = replace(query.state, spec=spec)
+        if spec.begins_at_once:
+            self.put_off.discard(spec.name)
+        else:
+            self.put_off.add(spec.name)
 
     def _enter_sinks(self, names: set[str], gate: Client) -> bool:
         """Take it that batches of these only wait; return whether a slot has become free."""
@@ -268,9 +276,10 @@ class GateDriver:
         self._released_s = math.inf
         if self.store.cores is not None:
             self.slots = default_slots(self.store.cores)
-        queries = self.store.queries.values()
-        states = tuple(self._shown(query.state, now_s) for query in queries)
-        snapshot = Snapshot(now_s, self.slots, states, self.store.memory)
+        states = [query.state for query in self.store.queries.values()]
+        if self.store.put_off:
+            states = [self._shown(state, now_s) for state in states]
+        snapshot = Snapshot(now_s, self.slots, tuple(states), self.store.memory)
         return snapshot if self.guard is None else self._guarded(snapshot, self.guard)
 
     def _guarded(self, snapshot: Snapshot, guard: Guard) -> Snapshot:
@@ -278,7 +287,8 @@ class GateDriver:
         cores = self.store.cores
         if cores is None:
             return snapshot
-        given = replace(snapshot, slots=self.slots + guard.extra)
+        extra = guard.extra
+        given = replace(snapshot, slots=self.slots + extra) if extra else snapshot
         if guard.due(snapshot.now_s) and self.store.is_local and not self.hold_nothing:
             guard.look(snapshot.now_s, snapshot, self._held_up(given), given.free_slots, cores)
         return given
@@ -306,6 +316,8 @@ class GateDriver:
         if self.guard is None:
             return []
         now_s, guard = self.clock.now(), self.guard
+        if guard.holds_all(now_s):
+            return []
         return [q for q in self.store.waiting if guard.lets_through(q.state.name, now_s)]
 
     # -- enforcer -------------------------------------------------------------------------------

@@ -61,6 +61,10 @@ class Guard:
         """Tell whether nobody is to be held; a clock that was put back must not make it long."""
         return 0.0 < self._open_until_s - now_s <= OPEN_S
 
+    def holds_all(self, now_s: float) -> bool:
+        """Tell whether there is nobody whom it lets through, as is usual."""
+        return not self._let_through and not self.is_open(now_s)
+
     def lets_through(self, query: str, now_s: float) -> bool:
         """Tell whether a query is not to be held."""
         left_s = self._let_through.get(query, -math.inf) - now_s
@@ -139,4 +143,8 @@ class Guard:
                 self._let_through[name] = now_s + OPEN_S
                 log.warning("%s had to wait too long: it is not held for %.0f s", name, OPEN_S)
         self._waits = {n: wait for n, wait in self._waits.items() if n in states}
-        self._let_through = {n: s for n, s in self._let_through.items() if n in states}
+        self._let_through = {
+            n: until_s
+            for n, until_s in self._let_through.items()
+            if n in states and 0.0 < until_s - now_s <= OPEN_S
+        }

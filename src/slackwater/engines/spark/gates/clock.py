@@ -17,6 +17,7 @@ from slackwater.common.exceptions import first_line
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+from slackwater.engines.spark.gates.reports import Reports
 
 _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _CLOCK = "org.apache.spark.util.Clock"
@@ -38,8 +39,8 @@ class ClockGate:
     name
         Of the query, for messages.
     run
-        Arrivals are reported as ``"arrive RUN SHOWN"`` and ends of batches as ``"done RUN "`` on
-        ``reports``, a JVM queue: runs of one query are told apart.
+        Arrivals are reported as ``"arrive RUN SHOWN"`` and ends of batches as ``"done RUN "``:
+        runs of one query are told apart.
     shows
         Returns a handle, ``() → String``, of what an execution shows as it arrives.
     """
@@ -49,7 +50,7 @@ class ClockGate:
         handles: Handles,
         name: str,
         run: str,
-        reports: JavaObject,
+        reports: Reports,
         shows: Callable[[JavaObject], JavaObject] | None = None,
     ) -> None:
         concurrent = handles.java.util.concurrent
@@ -165,10 +166,8 @@ class ClockGate:
         return handles.returning(now, handles.object)
 
     def _report(self, what: str, shown: JavaObject = None) -> JavaObject:
-        """Return ``() → boolean``: put a line on the queue; if it is full nobody listens."""
-        handles = self._handles
-        owner = "java.util.concurrent.LinkedBlockingQueue"
-        offer = handles.method(owner, "offer", handles.bool, handles.object, of=self._reports)
+        """Return ``() → boolean``: report a line; where that cannot be nobody listens."""
+        handles, offer = self._handles, self._reports.offer()
         if shown is None:
             return handles.insert(offer, 0, f"{what} {self.run} ")
         text = handles.type(_STRING)

@@ -10,6 +10,7 @@ import logging
 import re
 from typing import Any, NamedTuple
 
+import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -28,7 +29,6 @@ _PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryProgress"
 _PARTS, _POLICY, _PROPAGATES = "operatorToWatermarkMap", "policy", "watermarkPropagator"
 _TEMPORARY = "deleteCheckpointOnStop"
 _ALL_BATCHES = 2**62
-_JSON = json.JSONDecoder()
 _EVICTS_AHEAD = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 
@@ -46,6 +46,7 @@ class Shows:
         self._handles = handles
         tracker = handles.type(_TRACKER)
         self._progress = handles.virtual(_EXECUTION, "lastProgress", handles.type(_PROGRESS))
+        self._json = self._in_short()
         self._tracker = handles.virtual(_EXECUTION, "watermarkTracker", tracker)
         self._parts = handles.getter(_TRACKER, _PARTS)
         self._current = handles.virtual(_TRACKER, "currentWatermark", handles.long)
@@ -55,11 +56,20 @@ class Shows:
         handles = self._handles
         tracker = self._tracker.bindTo(execution)
         line = handles.text(
-            self._progress.bindTo(execution),
-            handles.collect(self._parts, tracker),
             handles.collect(self._current, tracker),
+            handles.collect(self._parts, tracker),
+            handles.collect(self._json, self._progress.bindTo(execution)),
         )
         return handles.on_error(line, "")  # its first trigger makes the tracker
+
+    def _in_short(self) -> JavaObject:
+        """Return ``(StreamingQueryProgress) → String``: in one line; it prints itself in many."""
+        handles = self._handles
+        kind, text = handles.type(_PROGRESS), handles.type("java.lang.String")
+        is_there = handles.static("java.util.Objects", "nonNull", handles.bool, handles.object)
+        is_there = is_there.asType(handles.signature(handles.bool, kind))
+        nothing = handles.ignoring(handles.returning(handles.nothing(), text), kind)
+        return handles.choose(is_there, handles.virtual(_PROGRESS, "json", text), nothing)
 
 
 def shows(handles: Handles) -> Shows | None:
@@ -93,7 +103,7 @@ class ExecutionView:
         ``None`` when none has ended since.
 
         >>> view = ExecutionView(None, None)
-        >>> view.hear('[{"timestamp": "t"}, Map(6c-1 -> Some(700), 7a-2 -> None), 500]')
+        >>> view.hear('[500, Map(6c-1 -> Some(700), 7a-2 -> None), {"timestamp": "t"}]')
         {'timestamp': 't'}
         >>> view.watermark_ms, view.parts_ms
         (500, (700, 0))
@@ -101,15 +111,15 @@ class ExecutionView:
         if not shown or shown == self._heard:
             return None
         self._heard = shown
-        progress, end = _JSON.raw_decode(shown, 1)
-        parts, _, whole = shown[end:-1].rpartition(", ")
+        marks, found, rest = shown.partition(", {")
+        whole, _, parts = marks[1:].partition(", ")
         self.marks_ms, self.watermark_ms = _by_operator(parts), int(whole)
+        progress = read_json("{" + rest[:-1]) if found else None
         # Not by its batch: a trigger that finds nothing has the number of the one that comes.
         if progress is None or progress["timestamp"] == self._read:
             return None
         self._read = progress["timestamp"]
-        found: dict[str, Any] = progress
-        return found
+        return progress
 
     @property
     def parts_ms(self) -> tuple[int, ...]:
@@ -120,7 +130,7 @@ class ExecutionView:
         """Return the progress of the last triggers that Spark remembers, oldest first."""
         try:
             found = list(self._execution.recentProgress())[-most:]
-            return [json.loads(each.json()) for each in found]
+            return [read_json(each.json()) for each in found]
         except Exception as error:
             log.info("no progress of a query is remembered: %s", error)
             return []
@@ -164,6 +174,19 @@ class ExecutionView:
         if str(conf.get(_EVICTS_AHEAD, "true")) != "true":
             raise NotRaisable(f"{_EVICTS_AHEAD} is off: rows within their delay would be lost")
         self._checked = True
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return an event of Spark's; half a character in it is no reason to lose it.
+
+    >>> read_json('{"name": "\\ud83d"}')["name"] == chr(0xd83d)
+    True
+    """
+    try:
+        found: dict[str, Any] = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError):
+        found = json.loads(text)
+    return found
 
 
 def probe_raise(spark: SparkSession) -> str | None:

@@ -36,19 +36,20 @@ class Heap:
         self._pools = [pool for pool in heap if "Eden" not in pool.getName()]
         whole = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
         limits = [int(pool.getUsage().getMax()) for pool in self._pools]
-        self._usage = self._shown(Handles(spark))
-        self._limit = min(whole, sum(limit for limit in limits if limit > 0) or whole)
         self._scala_context: JavaObject = spark._jsc.sc()
+        self._shown = self._shows(Handles(spark))
+        self._limit = min(whole, sum(limit for limit in limits if limit > 0) or whole)
         self._local = bool(self._scala_context.isLocal())
 
     def message(self) -> MemoryUse:
         """Return it as it goes to the controller; ``executors`` is 0 with a local master."""
-        used = sum(lasting_bytes(*each) for each in self._read())
-        cores = int(self._scala_context.defaultParallelism()) if self._follow else UNSET
+        shown, _, cores_now = self._shown()[1:-1].rpartition(", ")
+        used = sum(lasting_bytes(*each) for each in self._read(shown))
+        cores = int(cores_now) if self._follow else UNSET
         return MemoryUse(used, self._limit, 0 if self._local else self._executors(), cores)
 
-    def _shown(self, handles: Handles) -> Callable[[], str]:
-        """Return what tells of all pools in one call: each one's usage, now and collected."""
+    def _shows(self, handles: Handles) -> Callable[[], str]:
+        """Return what tells in one call: each pool, now and when it was collected; the cores."""
         kind = handles.type("java.lang.management.MemoryUsage")
         owner = "java.lang.management.MemoryPoolMXBean"
         line = handles.text(
@@ -56,13 +57,19 @@ class Heap:
                 handles.method(owner, name, kind, of=pool)
                 for pool in self._pools
                 for name in ("getUsage", "getCollectionUsage")
-            )
+            ),
+            handles.method(
+                "org.apache.spark.SparkContext",
+                "defaultParallelism",
+                handles.int,
+                of=self._scala_context,
+            ),
         )
         return lambda: str(handles.call(line))
 
-    def _read(self) -> list[tuple[int, int | None]]:
+    def _read(self, shown: str) -> list[tuple[int, int | None]]:
         """Return what is used of each pool, and what its last collection left."""
-        used = [_USED.search(usage) for usage in self._usage()[1:-1].split(", ")]
+        used = [_USED.search(usage) for usage in shown.split(", ")]
         found = [None if each is None else int(each[1]) for each in used]
         return [(now or 0, left) for now, left in zip(found[::2], found[1::2], strict=True)]
 

@@ -1,8 +1,8 @@
 """Spark's query events, delivered to a JVM queue without a call into Python.
 
 ``PythonStreamingQueryListener`` is the interface behind PySpark's own listeners. It is implemented
-here by a method handle that puts each event on the queue that the gates report to, so that Python
-reads everything from one place, in order, when it wants to: the listener bus never waits for it.
+here by a method handle that puts each event among the reports of the gates, so that Python reads
+everything from one place, in order, when it wants to: the listener bus never waits for it.
 
 One event does wait: ``onQueryStarted`` runs on the query's own thread before its first trigger.
 That thread is held until :meth:`Start.let_go` (at most two seconds), which is the moment to put a
@@ -20,19 +20,22 @@ from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+from slackwater.engines.spark.gates.reports import Reports
 
 _API = "org.apache.spark.sql.streaming"
 _STARTED = f"{_API}.StreamingQueryListener$QueryStartedEvent"
-_OTHERS = tuple(
+_TERMINATED, _IDLE, _PROGRESS = (
     f"{_API}.StreamingQueryListener$Query{kind}Event" for kind in ("Terminated", "Idle", "Progress")
 )
 _CONTEXT = "org.apache.spark.SparkContext"
 _SEMAPHORE = "java.util.concurrent.Semaphore"
 _STRING = "java.lang.String"
 _LIST = "java.util.List"
+_QUEUE = "java.util.concurrent.LinkedBlockingQueue"
 _MARK = "slackwater.start"  # a local property of Spark's
 _NO_MARK = "-"
 START_LIMIT_MS = 2000
+STARTED = "start"  # reported when there is a start to take
 
 
 class Start:
@@ -50,18 +53,24 @@ class Start:
 
 
 class QueryEvents:
-    """Registers the listener; ``reports`` is the JVM queue.
+    """Registers the listener; of a start ``reports`` tells that there is one, of others all.
 
-    A start is reported as a list, see :class:`Start`; other events as JSON.
+    Parameters
+    ----------
+    at_once
+        Whether the progress of batches is awaited; else the gates tell of it first.
     """
 
-    def __init__(self, spark: SparkSession, handles: Handles, reports: JavaObject) -> None:
+    def __init__(
+        self, spark: SparkSession, handles: Handles, reports: Reports, at_once: bool = True
+    ) -> None:
         self._handles = handles
+        self._starts = handles.java.util.concurrent.LinkedBlockingQueue()
         self._context = spark.sparkContext
         self._jcontext: JavaObject = spark.sparkContext._jsc.sc()
         self._streams: JavaObject = spark._jsparkSession.streams()
         interface = f"{_API}.PythonStreamingQueryListener"
-        proxy = handles.implement(interface, self._deliver(reports))
+        proxy = handles.implement(interface, self._deliver(reports, at_once))
         jvm: JavaObject = spark._jvm
         self._listener = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(
             proxy
@@ -83,6 +92,11 @@ class QueryEvents:
         finally:
             self._context.setLocalProperty(_MARK, None)  # type: ignore[arg-type]
 
+    def next_start(self) -> Start | None:
+        """Return the next query that waits to be let go."""
+        report = self._starts.poll()
+        return None if report is None else Start(report)
+
     def query(self, query_id: str) -> JavaObject:
         """Return the query with this id, or ``None`` when it has already ended."""
         return self._streams.get(query_id)
@@ -90,19 +104,20 @@ class QueryEvents:
     def close(self) -> None:
         self._streams.removeListener(self._listener)
 
-    def _deliver(self, reports: JavaObject) -> JavaObject:
-        """Return ``(Object[] arguments) → null``: offer the event, wait if it is a start."""
+    def _deliver(self, reports: Reports, at_once: bool) -> JavaObject:
+        """Return ``(Object[] arguments) → null``: report the event, wait if it is a start."""
         handles = self._handles
         event = handles.first_argument(handles.object)
-        owner = "java.util.concurrent.LinkedBlockingQueue"
-        offer = handles.method(owner, "offer", handles.bool, handles.object, of=reports)
-        deliver = handles.collect(offer, event)
-        for kind in _OTHERS:
+        nothing = handles.ignoring(handles.nothing(), handles.objects)
+        deliver = handles.returning(nothing, handles.void)
+        for kind in (_TERMINATED, _IDLE, _PROGRESS):
             line = handles.returning(self._json(kind, event), handles.object)
-            deliver = handles.choose(self._is(kind, event), handles.collect(offer, line), deliver)
-        start = self._deliver_start(offer, event)
+            report = handles.collect(reports.put_off(wake=at_once or kind == _TERMINATED), line)
+            report = handles.returning(report, handles.void)
+            deliver = handles.choose(self._is(kind, event), report, deliver)
+        start = handles.returning(self._deliver_start(reports, event), handles.void)
         deliver = handles.choose(self._is(_STARTED, event), start, deliver)
-        return handles.then(deliver, handles.ignoring(handles.nothing(), handles.objects))
+        return handles.then(deliver, nothing)
 
     def _is(self, kind: str, event: JavaObject) -> JavaObject:
         """Return ``(Object[] arguments) → boolean``: whether the event is of this kind."""
@@ -118,12 +133,14 @@ class QueryEvents:
         as_json = handles.virtual(kind, "json", text)
         return handles.collect(as_json.asType(handles.signature(text, handles.object)), event)
 
-    def _deliver_start(self, offer: JavaObject, event: JavaObject) -> JavaObject:
+    def _deliver_start(self, reports: Reports, event: JavaObject) -> JavaObject:
         """Return ``(Object[] arguments) → boolean``: offer a permit with the event, wait for it.
 
         Each start has a permit of its own: one that comes too late is nobody else's.
         """
         handles = self._handles
+        offer = handles.method(_QUEUE, "offer", handles.bool, handles.object, of=self._starts)
+        tell = handles.insert(reports.offer(), 0, STARTED)
         pair = handles.static("java.util.Arrays", "asList", handles.type(_LIST), handles.objects)
         pair = handles.returning(pair.asCollector(handles.objects, 2), handles.object)
         offer = handles.collect(offer, pair)
@@ -137,7 +154,7 @@ class QueryEvents:
         wait = handles.ignoring(wait, handles.objects, position=1)
         permit = handles.insert(handles.constructor(_SEMAPHORE, handles.int), 0, 0)
         permit = handles.returning(permit, handles.object)
-        return handles.fold(handles.then(offer, self._unmark(), wait), permit)
+        return handles.fold(handles.then(offer, tell, self._unmark(), wait), permit)
 
     def _line(self, event: JavaObject) -> JavaObject:
         """Return ``(Object[] arguments) → Object``: this thread's mark and the event as JSON."""

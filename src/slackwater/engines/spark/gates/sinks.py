@@ -49,11 +49,11 @@ class SinkWatch:
             When the batch of each run was let in.
         """
         long = {run for run, at_s in granted.items() if now_s - at_s >= LONG_S}
+        if not long:  # and at the first look at one nothing is decided yet
+            self._quiet, self._in_sink, self._looked = {}, set(), None
+            return self._in_sink
         used_s = self._machine_s()
         before, self._looked = self._looked, (now_s, used_s)
-        if not long:
-            self._quiet, self._in_sink = {}, set()
-            return self._in_sink
         full = before is None or used_s - before[1] > FULL * self._cores * (now_s - before[0])
         # At two looks, at least: between two jobs of a batch there is a moment without one.
         seen = self._quiet
@@ -70,18 +70,28 @@ class SinkWatch:
 def active_runs(spark: SparkSession) -> Callable[[], set[str]]:
     """Return what asks Spark for the runs of which a job runs."""
     context: JavaObject = spark._jsc.sc()
-    jvm: JavaObject = spark._jvm
-    running = jvm.java.util.ArrayList()
-    running.add(jvm.org.apache.spark.JobExecutionStatus.RUNNING)
-    group_of: JavaObject = None
+    handles = Handles(spark)
+    groups: JavaObject = None
 
     def ask() -> set[str]:
-        nonlocal group_of
-        group_of = group_of or _group_of(Handles(spark))
-        groups = context.statusStore().jobsList(running).map(group_of).mkString(" ")
-        return set(_GROUP.findall(groups))
+        nonlocal groups
+        groups = groups or _groups(handles, context.statusStore())
+        return set(_GROUP.findall(str(handles.call(groups))))
 
     return ask
+
+
+def _groups(handles: Handles, store: JavaObject) -> JavaObject:
+    """Return ``() → String``: the groups of all jobs that run; each call into the JVM costs."""
+    running = handles.java.util.ArrayList()
+    running.add(handles.spark.JobExecutionStatus.RUNNING)
+    sequence, function = handles.type("scala.collection.immutable.Seq"), "scala.Function1"
+    owner, kind = "org.apache.spark.status.AppStatusStore", handles.type("java.util.List")
+    jobs = handles.insert(handles.method(owner, "jobsList", sequence, kind, of=store), 0, running)
+    owner = "scala.collection.IterableOps"
+    each = handles.virtual(owner, "map", handles.object, handles.type(function))
+    each = handles.insert(each, 1, _group_of(handles))
+    return handles.text(handles.collect(each, handles.returning(jobs, handles.type(owner))))
 
 
 def _group_of(handles: Handles) -> JavaObject:

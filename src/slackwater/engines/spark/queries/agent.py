@@ -1,7 +1,7 @@
 """The driver's side of the gates: what the JVM reports goes to the controller, grants come back."""
 
-import json
 import logging
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from py4j.java_collections import JavaList
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -17,10 +16,17 @@ from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.model import QuerySpec
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.clock import ClockGate, ClockGateUnavailable, execution_of
-from slackwater.engines.spark.gates.execution import Checkpoint, ExecutionView, checkpoint_of, shows
-from slackwater.engines.spark.gates.listener import QueryEvents, Start
+from slackwater.engines.spark.gates.execution import (
+    Checkpoint,
+    ExecutionView,
+    checkpoint_of,
+    read_json,
+    shows,
+)
+from slackwater.engines.spark.gates.listener import STARTED, QueryEvents, Start
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.read_limits import ReadLimits, probe
+from slackwater.engines.spark.gates.reports import Reports
 from slackwater.engines.spark.gates.watermark import WatermarkRaise
 from slackwater.engines.spark.progress import batch_end_s, read_progress
 from slackwater.engines.spark.queries.granting import Granter
@@ -36,8 +42,10 @@ from slackwater.ipc.messages import Arrive, Command, Done, Gone, Grant, Progress
 
 log = logging.getLogger("slackwater.fleet")
 
-REPORTS_KEPT = 100_000  # the JVM queue's bound; reports beyond it are lost, gates open by max_wait
 ASKERS = 4  # frontiers that take their time are asked for at once
+
+# Which run's progress an event tells, and when its trigger began: not to read what is known.
+_PROGRESS = re.compile(r'\{"progress":\{.*?"runId":"([^"]+)".*?"timestamp":"([^"]+)"')
 
 ProgressSink = Callable[[str, dict[str, Any]], None]  # name of the query, its progress
 TurnSink = Callable[[str], None]  # name of the table whose run may begin
@@ -71,8 +79,7 @@ class Agent:
     ) -> None:
         self._clock = clock
         self._handles = Handles(spark)
-        self._reports = self._handles.java.util.concurrent.LinkedBlockingQueue(REPORTS_KEPT)
-        self._milliseconds = self._handles.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._reports = Reports(self._handles)
         self._registry = registry
         self._reporter = Reporter(spark, registry, gate, clock, follow_cores)
         unlimited = probe(spark) if gate == "clock" else None
@@ -92,7 +99,9 @@ class Agent:
         self._granter = Granter(
             self._held, registry, self.row_limits, self._askers, self._arrive_again, clock
         )
-        self._query_events = QueryEvents(spark, self._handles, self._reports)
+        # A clock gate tells of the last batch before Spark's listener does.
+        at_once = gate != "clock" or self._shows is None
+        self._query_events = QueryEvents(spark, self._handles, self._reports, at_once)
         self.link = Link(socket, self._on_grant, self._on_lease, on_command, self._held.hold_for)
         self._inputs = InputWatch(self.link.send, clock)
         registry.subscribe(self._on_change)
@@ -236,20 +245,19 @@ class Agent:
 
     def _run(self) -> None:
         while not self._closed.is_set():
-            report = self._reports.poll(500, self._milliseconds)
+            lines = self._reports.next()
+            for line in lines:
+                try:
+                    self._on_line(line)
+                except Exception:
+                    log.exception("a report of Spark could not be handled; going on")
             self._tell_of_the_driver()
-            try:
-                if isinstance(report, JavaList):
-                    self._on_started(Start(report))
-                elif report is not None:
-                    self._on_line(report)
-            except Exception:
-                log.exception("a report of Spark could not be handled; going on")
-        while (report := self._reports.poll()) is not None:
-            if isinstance(report, JavaList):
-                Start(report).let_go()
+        while (start := self._query_events.next_start()) is not None:
+            start.let_go()
 
     def _tell_of_the_driver(self) -> None:
+        if not self._reporter.due:
+            return
         try:
             self.link.send(*self._reporter.memory(MEMORY_ALONE_S), *self._reporter.notes())
             self.link.send(*self._reporter.sinks(self._held.granted_s))
@@ -263,10 +271,21 @@ class Agent:
 
     def _on_line(self, line: str) -> None:
         if line.startswith("{"):
-            self._on_event(json.loads(line))
+            if not self._is_known(line):
+                self._on_event(read_json(line))
+        elif line == STARTED:
+            start = self._query_events.next_start()
+            if start is not None:
+                self._on_started(start)
         else:
             what, run, shown = line.split(" ", 2)
             self._on_gate(what, run, shown)
+
+    def _is_known(self, event: str) -> bool:
+        """Tell whether an event is the progress that a query has shown at its gate already."""
+        found = _PROGRESS.match(event)
+        held = None if found is None else self._held.get(found[1])
+        return found is not None and held is not None and found[2] <= held.told
 
     def _on_gate(self, what: str, run: str, shown: str) -> None:
         record = self._present(run)
@@ -286,6 +305,8 @@ class Agent:
             arrival = held.report(record.name, shown)
             self.link.send(*self._reporter.memory(MEMORY_PERIOD_S), arrival)
             self._inputs.arrive(run, held.found_nothing)
+            if held.progress is not None:
+                self._on_progress(held.progress)
 
     def _reached_trigger(self, record: QueryRecord) -> None:
         if record.state is State.STARTING:
@@ -315,8 +336,10 @@ class Agent:
             self._reached_trigger(record)
             if record.attempts:
                 self._registry.update(record.name, run=record.run, attempts=0)
-        for sink in self._sinks:
-            sink(record.name, progress)
+        held = self._held.get(progress["runId"])
+        if held is None or held.is_news(progress["timestamp"]):
+            for sink in self._sinks:
+                sink(record.name, progress)
 
     def _on_idle(self, run: str) -> None:
         """Say that a trigger found nothing to do: a source-gated query has no other way to."""

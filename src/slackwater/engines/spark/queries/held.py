@@ -4,6 +4,7 @@ import contextlib
 import logging
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec import UNSET
 from py4j.protocol import Py4JError
@@ -47,6 +48,8 @@ class Held:
     granted_s: float | None = None  # when it was let go on; None: it waits, or went by itself
     reads: bool = True  # whether its next trigger may read something
     found_nothing: bool = False  # its last trigger, which could have read what there was
+    progress: dict[str, Any] | None = None  # of its last trigger, as it came to its gate
+    told: str = ""  # when the trigger began whose progress was last passed on
     bound_s: float = 0.0  # how long its gate holds it this time, at least
     _told_s: tuple[float, ...] = ()  # bounds that its gate was told since it last came
     raises: WatermarkRaise | None = None  # where its watermark can be raised ahead of Spark
@@ -78,7 +81,7 @@ class Held:
 
         In one message: a decision between two of them would mix old and new.
         """
-        progress = self.view.hear(shown)
+        progress = self.progress = self.view.hear(shown)
         ran = progress is not None and ran_a_batch(progress)
         self.found_nothing = not ran and self.reads and self.seq > 1
         self.reads = True
@@ -95,6 +98,16 @@ class Held:
             input_watermarks_ms=self.view.parts_ms,
             backlog_rows=UNSET if left_rows is None else left_rows,
         )
+
+    def is_news(self, timestamp: str) -> bool:
+        """Tell, once, whether the progress of a trigger that began then is to be passed on.
+
+        It comes from the query at its gate and from Spark's listener, in either order.
+        """
+        if timestamp <= self.told:
+            return False
+        self.told = timestamp
+        return True
 
     def stands(self, now_s: float) -> bool:
         """Tell whether it waits and will for a moment, as far as is known without the JVM."""

@@ -38,6 +38,10 @@ class HeldRuns:
         with self._lock:
             return {run: h.granted_s for run, h in self._held.items() if h.granted_s is not None}
 
+    def get(self, run: str) -> Held | None:
+        """Return a run, if it is behind a gate."""
+        return self._held.get(run)
+
     def add(self, run: str, held: Held) -> None:
         """Take in a run whose gate has been put on."""
         with self._lock:

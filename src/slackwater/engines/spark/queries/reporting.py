@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from msgspec import UNSET
 from pyspark.sql import SparkSession
 
 from slackwater.common.procfs import busy_s, usable_cpus
@@ -12,9 +13,10 @@ from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.sinks import SinkWatch, active_runs
 from slackwater.engines.spark.progress import known_progress, ran_a_batch
 from slackwater.engines.spark.queries.held import Held
+from slackwater.engines.spark.queries.record import QueryRecord
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.status import note
-from slackwater.ipc.messages import History, InSinks, MemoryUse, Notes
+from slackwater.ipc.messages import History, InSinks, MemoryUse, Note, Notes
 
 log = logging.getLogger("slackwater.fleet")
 
@@ -54,12 +56,20 @@ class Reporter:
         self._sinks = SinkWatch(active_runs(spark), len(cpus), partial(busy_s, cpus))
         self._memory_told_s = 0.0
         self._noted: Notes | None = None
+        self._looked_at: dict[str, tuple[QueryRecord, Note]] = {}  # by query, at the last look
         self._noted_s = self._compared_s = self._sinks_s = 0.0
         self._in_sinks: set[str] = set()  # that were told
 
     def forget(self) -> None:
         """Tell everything again: the controller may be another one."""
         self._noted, self._in_sinks = None, set()
+
+    @property
+    def due(self) -> bool:
+        """Whether something may be to be told that goes with no report."""
+        memory_s = self._memory_told_s + MEMORY_ALONE_S
+        looks_s = min(self._compared_s + NOTES_PERIOD_S, self._sinks_s + SINKS_PERIOD_S)
+        return self._clock.monotonic() >= min(memory_s, looks_s)
 
     def memory(self, period_s: float) -> list[MemoryUse]:
         """Return the state of the heap, if it was last told so long ago."""
@@ -90,12 +100,21 @@ class Reporter:
         if now_s < self._compared_s + NOTES_PERIOD_S:
             return []
         self._compared_s = now_s
-        notes = {record.name: note(record) for record in self._registry.all()}
+        self._looked_at = {r.name: (r, self._note(r)) for r in self._registry.all()}
+        notes = {name: each for name, (_, each) in self._looked_at.items()}
         found = Notes(self._app_name, self._gate, notes)
         if found == self._noted and now_s < self._noted_s + NOTES_AGAIN_S:
             return []
         self._noted, self._noted_s = found, now_s
         return [found]
+
+    def _note(self, record: QueryRecord) -> Note:
+        """Return the note of a query; most are the same as at the last look."""
+        known, before = self._looked_at.get(record.name, (None, Note()))
+        moves = before.accuracy is not None or before.table is not UNSET
+        if known is not record or moves or record.accuracy() or record.freshness():
+            return note(record)
+        return before
 
     def sinks(self, granted: Mapping[str, float]) -> list[InSinks]:
         """Return the queries whose batches only wait for their sinks, if they are others now.
