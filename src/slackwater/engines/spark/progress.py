@@ -95,6 +95,11 @@ def batch_of(progress: Progress) -> Batch:
     )
 
 
+def newest_event_s(progress: Progress) -> float | None:
+    """Return the largest event time that a batch read, where it read one."""
+    return _event_time_s(read_progress(progress).event_time.max)
+
+
 def ran_a_batch(progress: Progress) -> bool:
     """Tell whether a batch ran; Spark also reports triggers that found nothing to do."""
     if isinstance(progress, QueryProgress):

@@ -108,6 +108,7 @@ def test_who_waits_longer_than_unheld_several_times_in_a_row_is_not_held() -> No
     assert "held" in waits.guard.why_let_through(waits.now_s)
     assert not waits.guard.lets_through("q1", waits.now_s)
     assert not waits.guard.lets_through("held", waits.now_s + OPEN_S)
+    assert not waits.guard.holds_all(waits.now_s)
     assert not waits.guard.why_let_through(waits.now_s + OPEN_S)
 
 

@@ -100,3 +100,9 @@ def test_limits_are_set_only_while_it_waits(
     run = held(lambda: None, occupied)
     run.limit_rows(5, VirtualClock(waited_s))
     assert run.limits.rows == rows
+
+
+def test_progress_that_comes_twice_is_passed_on_once() -> None:
+    run = held(lambda: None)
+    first, second = "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z"
+    assert [run.is_news(at) for at in (first, first, second, first)] == [True, False, True, False]

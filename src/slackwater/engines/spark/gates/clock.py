@@ -63,6 +63,8 @@ class ClockGate:
         self._shows = shows
         self._permits = concurrent.Semaphore(0)
         self._hold_ms = concurrent.atomic.AtomicReference(0)  # open until told otherwise
+        self._holds_ms = 0  # the same, as far as is known here
+        self._setting = threading.Lock()  # guards both
         self._execution: JavaObject = None
         self._original: JavaObject = None  # the clock that was there before
 
@@ -79,11 +81,17 @@ class ClockGate:
 
     def close(self, max_wait_s: float) -> None:
         """Hold from now on, no trigger for longer than ``max_wait_s``."""
-        self._hold_ms.set(max(1, round(max_wait_s * 1000)))
+        hold_ms = max(1, round(max_wait_s * 1000))
+        with self._setting:
+            if hold_ms != self._holds_ms:  # of hundreds of gates, most are told what they know
+                self._hold_ms.set(hold_ms)
+                self._holds_ms = hold_ms
 
     def open(self) -> None:
         """Hold nothing. The order matters: whoever waits now gets a permit, all others no wait."""
-        self._hold_ms.set(0)
+        with self._setting:
+            self._holds_ms = 0
+            self._hold_ms.set(0)
         self._permits.release()
 
     # -- installation ---------------------------------------------------------------------------

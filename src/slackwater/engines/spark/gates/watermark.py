@@ -14,26 +14,32 @@ An input that has told nothing for a while may be left out of account, if the us
 of the watermark then follows the clock.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
 from slackwater.engines.spark.gates.execution import NotRaisable
+from slackwater.engines.spark.gates.method_handles import Handles
 from slackwater.engines.spark.plans.event_time import trace_watermarks
 from slackwater.engines.spark.plans.tree import read_plan
 from slackwater.engines.spark.sources.frontier import (
     Frontier,
     InputToldByUser,
     NoFrontier,
+    OffsetsOf,
     ToldFrontier,
+    each_offset,
     payload_frontier,
     refuse_limited,
     source_frontier,
 )
 from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier
 from slackwater.engines.spark.sources.spark_kafka import PayloadTimes
+
+_RATE = "org.apache.spark.sql.execution.streaming.sources.RateStreamMicroBatchStream"
 
 # Their code sees the watermark, and may refuse a timer that lies before it.
 _OWN_STATE = {
@@ -192,6 +198,7 @@ def watermark_raise(
     told: ToldFrontier | None = None,
     query: str = "",
     ahead: bool = True,
+    handles: Handles | None = None,
 ) -> tuple[WatermarkRaise, str | None]:
     """Return how the watermark of an execution can be raised, and why a window takes two batches.
 
@@ -202,13 +209,26 @@ def watermark_raise(
         is found for sources that are known.
     ahead
         Whether it may be raised to what has arrived, or only for silent inputs.
+    handles
+        To ask Spark's own sources in one call.
 
     Raises
     ------
     NotRaisable
         With the reason, where Spark alone must move the watermark.
     """
-    return _raise_of(execution.analyzedPlan(), execution, idle_after_ms, told, query, ahead)
+    offsets_of = each_offset if handles is None else partial(rate_offsets, handles)
+    plan = execution.analyzedPlan()
+    return _raise_of(plan, execution, idle_after_ms, told, query, ahead, offsets_of)
+
+
+def rate_offsets(handles: Handles, sources: Sequence[JavaObject]) -> Callable[[], list[int]]:
+    """Return what asks rate sources, all in one call, for the seconds that have come."""
+    offset = "org.apache.spark.sql.connector.read.streaming.Offset"
+    json = handles.virtual(offset, "json", handles.type("java.lang.String"))
+    latest = handles.virtual(_RATE, "latestOffset", handles.type(offset))
+    line = handles.text(*(handles.collect(json, latest.bindTo(source)) for source in sources))
+    return lambda: [int(each) for each in str(handles.call(line))[1:-1].split(", ")]
 
 
 def why_two_batches(frame: DataFrame) -> str | None:
@@ -226,6 +246,7 @@ def _raise_of(
     told: ToldFrontier | None = None,
     query: str = "",
     ahead: bool = True,
+    offsets_of: OffsetsOf = each_offset,
 ) -> tuple[WatermarkRaise, str | None]:
     if any(node.name in _OWN_STATE for node in read_plan(plan).walk()):
         raise NotRaisable("the query keeps state and timers of its own")
@@ -241,7 +262,7 @@ def _raise_of(
             if one.why_not is not None:
                 raise NoFrontier(one.why_not)
             if told is None:
-                frontier = source_frontier(one, execution)
+                frontier = source_frontier(one, execution, offsets_of)
             elif isinstance(told, PayloadTimes):
                 frontier = payload_frontier(told, one, execution)
             else:

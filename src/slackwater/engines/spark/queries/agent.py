@@ -78,15 +78,15 @@ class Agent:
         follow_cores: bool = False,
     ) -> None:
         self._clock = clock
-        self._handles = Handles(spark)
-        self._reports = Reports(self._handles)
+        self.handles = Handles(spark)  # small programs inside the JVM
+        self._reports = Reports(self.handles)
         self._registry = registry
         self._reporter = Reporter(spark, registry, gate, clock, follow_cores)
         unlimited = probe(spark) if gate == "clock" else None
         self._can_limit = unlimited is None  # rows of sources that are not ours
         if unlimited is not None:
             log.warning("rows are limited at our sources only: %s", unlimited)
-        self._shows = shows(self._handles)
+        self._shows = shows(self.handles)
         self._sinks: list[ProgressSink] = []
         self._on_turn: TurnSink = lambda name: None
         self.row_limits = RowLimits()  # where grants leave their row limits
@@ -101,7 +101,7 @@ class Agent:
         )
         # A clock gate tells of the last batch before Spark's listener does.
         at_once = gate != "clock" or self._shows is None
-        self._query_events = QueryEvents(spark, self._handles, self._reports, at_once)
+        self._query_events = QueryEvents(spark, self.handles, self._reports, at_once)
         self.link = Link(socket, self._on_grant, self._on_lease, on_command, self._held.hold_for)
         self._inputs = InputWatch(self.link.send, clock)
         registry.subscribe(self._on_change)
@@ -162,7 +162,7 @@ class Agent:
         self._admit(record, gate, execution_of(query._jsq))
 
     def _gate(self, name: str, run: str) -> ClockGate:
-        return ClockGate(self._handles, name, run, self._reports, self._shows)
+        return ClockGate(self.handles, name, run, self._reports, self._shows)
 
     def raise_watermarks(self, run: str, raises: WatermarkRaise | None) -> None:
         """Raise the watermark of a run from now on, as far as this says."""
@@ -178,13 +178,13 @@ class Agent:
 
     def checkpoint(self, query: StreamingQuery) -> Checkpoint | None:
         """Return where a query's progress is kept, as far as Spark shows it."""
-        return checkpoint_of(self._handles, query)
+        return checkpoint_of(self.handles, query)
 
     def _admit(
         self, record: QueryRecord, gate: ClockGate, execution: JavaObject, starting: bool = False
     ) -> None:
-        view = ExecutionView(self._handles, execution)
-        limits = ReadLimits(self._handles, execution, self._can_limit, record.in_pieces)
+        view = ExecutionView(self.handles, execution)
+        limits = ReadLimits(self.handles, execution, self._can_limit, record.in_pieces)
         held = Held(gate, view, limits, record.spec.max_wait_s, starting=starting)
         self._held.add(gate.run, held)
         self._inputs.watch(gate.run, record.name, held, execution)

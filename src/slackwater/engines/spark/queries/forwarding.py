@@ -13,7 +13,12 @@ from slackwater.core.errors import SlackwaterError
 from slackwater.core.model import Outlook, QuerySpec, Sweep
 from slackwater.core.windows import Deadlines, Window
 from slackwater.engines.spark.control.client import Known
-from slackwater.engines.spark.progress import batch_end_s, batch_of, ran_a_batch
+from slackwater.engines.spark.progress import (
+    batch_end_s,
+    newest_event_s,
+    ran_a_batch,
+    read_progress,
+)
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.record import QueryRecord
 from slackwater.engines.spark.queries.registry import Registry
@@ -59,11 +64,12 @@ class FleetParts:
         """Take in one progress event: from its end on readers can see what the batch wrote."""
         if not ran_a_batch(progress):
             return
-        newest_s = batch_of(progress).max_event_s
+        read = read_progress(progress)
+        newest_s = newest_event_s(read)
         if newest_s is not None:
             with self._lock:
                 frontiers = self._part(name).frontiers
-                frontiers.append((newest_s, batch_end_s(progress)))
+                frontiers.append((newest_s, batch_end_s(read)))
                 del frontiers[:-MOST]
 
     def reports(self) -> dict[str, dict[str, Any]]:

@@ -184,6 +184,7 @@ class Launcher:
                     record.told,
                     name,
                     record.may_raise,
+                    self._agent.handles,
                 )
         except NotRaisable as error:
             why_two = str(error)

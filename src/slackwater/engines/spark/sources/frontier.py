@@ -8,7 +8,7 @@ speaks of.
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Protocol
@@ -42,6 +42,15 @@ _LIMIT = re.compile("per[-_]?(trigger|(micro[-_]?)?batch)|^(knob|sampled|shed_by
 # its only input or of each by position. None, or an input that is left out: not known.
 ToldByName = Callable[[str], float | Mapping[int, float] | None]
 ToldFrontier = ToldByName | PayloadTimes
+
+
+# Returns what asks sources of Spark's, all in one call, for their offsets that are numbers.
+OffsetsOf = Callable[[Sequence[JavaObject]], Callable[[], list[int]]]
+
+
+def each_offset(sources: Sequence[JavaObject]) -> Callable[[], list[int]]:
+    """Ask each source by itself: that takes two calls into the JVM for each."""
+    return lambda: [int(source.latestOffset().offset()) for source in sources]
 
 
 class Frontier(Protocol):
@@ -80,27 +89,33 @@ class RateFrontier:
     Of several in one query all count as the one that is least far.
     """
 
-    def __init__(self, execution: JavaObject, rows_per_second: int) -> None:
+    def __init__(
+        self, execution: JavaObject, rows_per_second: int, offsets_of: OffsetsOf = each_offset
+    ) -> None:
         self._execution = execution
         self._step_ms = -(-1000 // rows_per_second)
-        self._sources: list[tuple[JavaObject, int]] = []  # with the time of their creation, ms
+        self._offsets_of = offsets_of
+        self._created_ms: list[int] = []  # of each source
+        self._seconds: Callable[[], list[int]] = list  # how far each has come
 
     def newest_us(self) -> int | None:
         """Return the time of the last row of the last whole second."""
-        if not self._sources:
-            self._sources = list(self._find_sources())
-        seconds = [int(source.latestOffset().offset()) for source, _ in self._sources]
+        if not self._created_ms:
+            sources = list(self._find_sources())
+            self._created_ms = [int(source.creationTimeMs()) for source in sources]
+            self._seconds = self._offsets_of(sources) if sources else list
+        seconds = self._seconds()
         if min(seconds, default=0) < 1:
             return None
-        ends_ms = [c + 1000 * s for (_, c), s in zip(self._sources, seconds, strict=True)]
+        ends_ms = [c + 1000 * s for c, s in zip(self._created_ms, seconds, strict=True)]
         return 1000 * (min(ends_ms) - self._step_ms)
 
-    def _find_sources(self) -> Iterator[tuple[JavaObject, int]]:
+    def _find_sources(self) -> Iterator[JavaObject]:
         sources = self._execution.uniqueSources().keysIterator()
         while sources.hasNext():
             source = sources.next()
             if source.getClass().getSimpleName() == "RateStreamMicroBatchStream":
-                yield source, int(source.creationTimeMs())
+                yield source
 
 
 class InputToldByUser:
@@ -150,7 +165,9 @@ def refuse_limited(relation: JavaObject) -> None:
         raise NoFrontier(f"the source's batches may leave rows behind ({', '.join(limits)})")
 
 
-def source_frontier(traced: TracedWatermark, execution: JavaObject) -> Frontier:
+def source_frontier(
+    traced: TracedWatermark, execution: JavaObject, offsets_of: OffsetsOf = each_offset
+) -> Frontier:
     """Return the frontier of the source that a watermark was traced to.
 
     Raises
@@ -172,7 +189,8 @@ def source_frontier(traced: TracedWatermark, execution: JavaObject) -> Frontier:
         return _log(_LOGS[name], column, traced, execution)
     if name == spark_kafka.FORMAT:
         return _kafka(column, traced, execution)
-    return _rate({key.lower(): value for key, value in options.items()}, execution)
+    texts = {key.lower(): value for key, value in options.items()}
+    return _rate(texts, execution, offsets_of)
 
 
 def _feed(column: str, texts: Mapping[str, str]) -> FeedFrontier:
@@ -240,7 +258,7 @@ def payload_frontier(
     return kafka_source_frontier(execution, traced.place, traced.places, options, times.event_time)
 
 
-def _rate(options: Mapping[str, str], execution: JavaObject) -> RateFrontier:
+def _rate(options: Mapping[str, str], execution: JavaObject, offsets_of: OffsetsOf) -> RateFrontier:
     if options.get("rampuptime", "0s") not in ("0", "0s"):
         raise NoFrontier("the rate source ramps up")
-    return RateFrontier(execution, int(options.get("rowspersecond", 1)))
+    return RateFrontier(execution, int(options.get("rowspersecond", 1)), offsets_of)
