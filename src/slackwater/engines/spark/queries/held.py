@@ -102,9 +102,11 @@ class Held:
     def is_news(self, timestamp: str) -> bool:
         """Tell, once, whether the progress of a trigger that began then is to be passed on.
 
-        It comes from the query at its gate and from Spark's listener, in either order.
+        It comes from the query at its gate, where it is the newest, and from Spark's listener, in
+        either order. A clock that was put back must not make all that follows seem old.
         """
-        if timestamp <= self.told:
+        newest = self.progress["timestamp"] if self.progress is not None else ""
+        if timestamp <= self.told and (timestamp == self.told or timestamp != newest):
             return False
         self.told = timestamp
         return True
