@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from slackwater import progress
 from slackwater.core.model import Admission, Figures, QueryState, Snapshot, Work
 from slackwater.policies._due_queries import Entry
 from slackwater.policies._known import (
+    EMIT,
     OTHER,
     SWEEP,
     UNKNOWN_COST_S,
@@ -37,6 +39,8 @@ FORGET_ROWS = 0.95  # of the most rows of a batch, at each
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
 UNPROMISED = 0.25  # weight of a refresh that keeps no promise, against a result that is late
 OLDEST_S = 10.0  # age at which a window comes to its gate, at most, or its period
+ALIKE = 9.0  # costs from a third to three times the usual count as one: they differ by as much
+EMITS = 16.0  # worth of a batch that ends a wait which has cost one already
 MOST_WEIGHT = 1e9
 
 
@@ -86,6 +90,7 @@ class Klink(KlinkPaper):
         )
         self._load = Load()
         self._patient_s = math.inf  # since when gates hold until a source is checked
+        self._usual_s = UNKNOWN_COST_S  # what a window costs: the median
 
     def held_up(self, snapshot: Snapshot) -> dict[str, float]:
         found = super().held_up(snapshot)
@@ -101,6 +106,8 @@ class Klink(KlinkPaper):
         measured = super()._measure_load(snapshot)
         if measured and snapshot.cycle_s is None:
             self._load.measure(map(self._demand, snapshot.queries), snapshot.slots)
+            costs_s = [one.cost_s for one in self._known.values() if one.rank != OTHER]
+            self._usual_s = max(median(costs_s), 1e-3) if costs_s else UNKNOWN_COST_S
             looks_s = self._load.look_s
             if any(query.has_input is not None for query in snapshot.queries):
                 looks_s = max(looks_s, self._load.check_s)
@@ -245,7 +252,8 @@ class Klink(KlinkPaper):
         elif known.rank != OTHER:
             # Who catches up with hours is not older than who has waited for a window.
             oldest_s = max(known.epochs.period_s, OLDEST_S)
-            ripe_s = max(known.expected_s, query.since_s - oldest_s)
+            ripe_s = max(known.epochs.base_s, query.since_s - oldest_s)
+            chance *= EMITS if known.rank == EMIT else 1.0
             if _is_silent(known):  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)
@@ -260,9 +268,18 @@ class Klink(KlinkPaper):
         return entry._replace(
             overdue_s=late_s,
             worth=min(query.spec.priority, MOST_WEIGHT) * chance,
-            cost_s=max(known.cost_s - query.metrics.beyond.fixed_s, 1e-3),  # what is done here
+            cost_s=self._rough_s(known.cost_s - query.metrics.beyond.fixed_s),  # what is done here
             ripe_s=ripe_s,
         )
+
+    def _rough_s(self, cost_s: float) -> float:
+        """Return a cost in steps from the usual one: small differences are not to order by.
+
+        A duration tells what ran beside a batch as well. Of windows that end together, who once
+        seemed to cost a little more would always come last, find more rows, and cost more.
+        """
+        steps = round(math.log(max(cost_s, 1e-3) / self._usual_s, ALIKE))
+        return float(ALIKE**steps)
 
     def _bound_s(self, known: Known) -> float:
         silent = _is_silent(known) and not self._interruptible

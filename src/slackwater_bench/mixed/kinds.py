@@ -6,7 +6,7 @@ of known length then holds a known number of rows with neighbouring values, wher
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +43,7 @@ class Kind(ABC):
     mode: ClassVar[str] = "append"
     rows_a_second: ClassVar[int] = RATE
     target_s: ClassVar[float | None] = None  # how old its newest row may be
+    trigger_s: ClassVar[float | None] = None  # an interval of its own
 
     @abstractmethod
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
@@ -70,12 +71,20 @@ class _Windows(Kind):
     slide_s: ClassVar[int]
 
     def frame(self, spark: SparkSession, folder: Path) -> DataFrame:
-        marked = self.rows(spark, folder).withWatermark("timestamp", DELAY)
+        marked = self.marked(self.rows(spark, folder))
         if not self.windowed:
             marked = observe_newest(marked, "timestamp")
         window = F.window("timestamp", f"{self.size_s} seconds", f"{self.slide_s} seconds")
-        found = marked.groupBy(window).agg(*figures())
+        found = marked.groupBy(window).agg(*self.figures())
         return found.select(F.col("window.end").alias("window_end"), *COLUMNS)
+
+    def marked(self, rows: DataFrame) -> DataFrame:
+        """Return the input with its watermark."""
+        return rows.withWatermark("timestamp", DELAY)
+
+    def figures(self) -> list[Column]:
+        """Return what a window's result says of its rows."""
+        return figures()
 
     def rows(self, spark: SparkSession, folder: Path) -> DataFrame:
         """Return the input."""
@@ -189,6 +198,7 @@ class Joins(Kind):
 
 class SlowSinks(Kind):
     name, count, windowed = "slow sink", 1, False
+    sleeps_s: ClassVar[float] = SLEEP_S
     # What comes while it sleeps waits until it has slept once more for it.
     target_s = 2 * SLEEP_S + FRESH_S
 
@@ -198,7 +208,7 @@ class SlowSinks(Kind):
     def writer(self, frame: DataFrame, folder: Path) -> DataStreamWriter:
         def write(batch: DataFrame, number: int) -> None:
             batch.write.mode("overwrite").parquet(str(folder / "out" / str(number)))
-            RealClock().sleep(SLEEP_S)
+            RealClock().sleep(self.sleeps_s)
 
         return frame.writeStream.foreachBatch(write)
 
@@ -279,7 +289,11 @@ def fleet_of(
         counts = dict(zip(KINDS, in_proportion(busy, [kind.count for kind in KINDS]), strict=True))
     if sinks is not None:
         counts[SlowSinks] = sinks
-    counts |= {Slow: slow, Silent: idle}
+    return named(counts | {Slow: slow, Silent: idle})
+
+
+def named(counts: Mapping[type[Kind], int]) -> dict[str, Kind]:
+    """Return so many queries of each kind by name."""
     return {
         f"{_word(kind.name)}_{number}": kind()
         for kind, count in counts.items()

@@ -88,8 +88,9 @@ class MixedMeasurement:
         folder = self.folder / name
         writer = kind.writer(kind.frame(self.spark, folder / "in"), folder)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        if self.trial.trigger_s is not None:
-            milliseconds = round(self.trial.trigger_s * 1000)
+        trigger_s = kind.trigger_s if self.trial.trigger_s is None else self.trial.trigger_s
+        if trigger_s is not None:
+            milliseconds = round(trigger_s * 1000)
             writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
         target_s = kind.target_s if self.trial.promise else None
         self.fleet.start(writer, name=name, target=target_s)

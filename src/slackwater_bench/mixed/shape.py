@@ -5,6 +5,7 @@ from collections.abc import Sequence
 RATE = 100  # rows/s: a whole number of milliseconds apart, so that counts are exact
 DELAY_S = 1.0  # of every watermark
 FRESH_S = 2.0  # how old a result without a window may be
+USUAL = "usual"  # the fleet of all kinds
 SLEEP_S = 4.0  # of a slow sink, at every batch
 
 

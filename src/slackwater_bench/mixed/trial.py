@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from slackwater_bench.mixed.shape import USUAL
 from slackwater_bench.options import option
 from slackwater_bench.rivals import ArmTrial
 
@@ -20,6 +21,13 @@ class MixedTrial(ArmTrial):
     profile: str = "tuned"
     seconds: float = option(60.0, "Measured time of a trial.", least=1)
     warmup_s: float = option(30.0, "Seconds before it that do not count.", least=0)
+    made: str = option(
+        USUAL,
+        "A fleet made to do harm instead: sinks that sleep 8 s, triggers of 0.2 s, one huge query, "
+        "bursts that come together. Klink is then to be within 10 % of the best of Spark.",
+        flags="--fleet",
+        choices=(USUAL, "sinks", "triggers", "huge", "bursts"),
+    )
     scale: float = option(1.0, "Times as many queries of each kind.", least=0.1)
     busy: int | None = option(
         None, "So many queries with input, in the same proportions, instead of --scale.", least=1
@@ -41,8 +49,11 @@ class MixedTrial(ArmTrial):
 
     def fleet(self) -> "dict[str, Kind]":
         """Return its queries by name."""
+        from slackwater_bench.mixed.harm import harmful
         from slackwater_bench.mixed.kinds import fleet_of
 
+        if self.made != USUAL:
+            return harmful(self.made)
         return fleet_of(self.scale, self.sinks, self.idle, busy=self.busy, slow=self.slow)
 
     @property

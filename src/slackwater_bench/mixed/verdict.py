@@ -7,6 +7,7 @@ from typing import Any
 from slackwater.report.result import BenchResult
 from slackwater_bench.footprint import HEAP
 from slackwater_bench.journal import Entry
+from slackwater_bench.mixed.shape import USUAL
 
 OURS = "klink"
 RIVALS = "spark"  # how the names of all arms begin that are Spark itself
@@ -23,6 +24,7 @@ FLAT_PERCENT = 5.0  # growth of memory and open files
 LONG_S = 300.0  # below, a JVM is still growing
 BESIDE_IDLE = 1.2  # of its seconds alone: a kind beside silent and slow queries
 BESIDE_SINKS = 1.1  # and beside sinks that sleep
+NO_HARM = 1.1  # of the best rival's seconds, in fleets made to do harm
 UNCOMPARED = ("silent", "slow source", "slow sink")  # that are what the others run beside
 
 
@@ -62,6 +64,9 @@ def verdict(result: BenchResult, alone: BenchResult | None = None) -> Entry | No
         return None
     kinds = {name: _compared(name, ours, rivals) for name in ours[0]["kinds"]}
     settings = result["settings"]
+    if settings.get("made", USUAL) != USUAL:
+        bars = [*_no_harm(kinds), *_sound(ours)]
+        return {"arm": OURS, "kinds": kinds, "bars": [bar.to_json() for bar in bars]}
     bars = [*_against_rivals(kinds, ours, rivals), *_of_ours(ours, settings)]
     if alone is not None:
         bars += _against_alone(ours, settings, alone)
@@ -105,6 +110,23 @@ def _against_rivals(
         yield Bar("CPU, of the rival that uses least", _figure(ours, "cpu_s") / least_s, CPU)
 
 
+def _no_harm(kinds: Mapping[str, Entry]) -> Iterator[Bar]:
+    for name, kind in kinds.items():
+        if kind["seconds"] is not None and kind["best_s"]:
+            share = round(kind["seconds"] / kind["best_s"], 4)
+            yield Bar(f"{name}: of the best rival", share, NO_HARM)
+
+
+def _sound(ours: Sequence[Entry]) -> Iterator[Bar]:
+    """Yield that all ran, and that every result came and was right."""
+    # Most that failed have ended, too; some failed after those that were alive were counted.
+    gone = sum(max(run["queries"] - run["alive"], len(run["failures"])) for run in ours)
+    yield Bar("queries that ended or failed", gone, 0.0)
+    yield Bar("queries with wrong results", sum(len(run["mistakes"]) for run in ours), 0.0)
+    missing = sum(kind["missing"] for run in ours for kind in run["kinds"].values())
+    yield Bar("windows that did not come", missing, 0.0)
+
+
 def _of_ours(ours: Sequence[Entry], settings: Mapping[str, Any]) -> Iterator[Bar]:
     """Yield what klink must reach whatever the others do."""
     usual = settings.get("scale") == 1 and settings.get("busy") is None
@@ -117,12 +139,7 @@ def _of_ours(ours: Sequence[Entry], settings: Mapping[str, Any]) -> Iterator[Bar
     yield Bar("Python of driver and controller, of all CPU", _figure(ours, "python_share"), PYTHON)
     share = _figure(ours, "controller_share")
     yield Bar("controller, of the machine", share, CONTROLLER)
-    # Most that failed have ended, too; some failed after those that were alive were counted.
-    gone = sum(max(run["queries"] - run["alive"], len(run["failures"])) for run in ours)
-    yield Bar("queries that ended or failed", gone, 0.0)
-    yield Bar("queries with wrong results", sum(len(run["mistakes"]) for run in ours), 0.0)
-    missing = sum(kind["missing"] for run in ours for kind in run["kinds"].values())
-    yield Bar("windows that did not come", missing, 0.0)
+    yield from _sound(ours)
     if ours[0]["seconds"] >= LONG_S:
         name, percent = max(_grown(ours).items(), key=lambda item: item[1])
         yield Bar(f"largest growth of memory and files, %: {name}", percent, FLAT_PERCENT)
