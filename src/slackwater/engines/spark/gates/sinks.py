@@ -78,7 +78,7 @@ def active_runs(spark: SparkSession) -> Callable[[], set[str]]:
     def ask() -> set[str]:
         nonlocal group_of
         group_of = group_of or _group_of(Handles(spark))
-        groups = context.statusStore().jobsList(running).map(group_of).mkString(" ")
+        groups = context.statusStore().jobsList(running).iterator().map(group_of).mkString(" ")
         return set(_GROUP.findall(groups))
 
     return ask
