@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # compiled code is kept: the tests start hundreds of processes
+VERSIONS := 3.5 4.0 4.1 4.2
 FAST := not (spark or cluster or flink or browser or server or kafka or lake)
 
-.PHONY: demo check test wheel docs screenshots lint bench-batch bench-gate bench clean help
+.PHONY: demo check test test-versions test-versions-quick wheel docs screenshots lint bench-batch bench-gate bench clean help
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -26,6 +27,9 @@ $(VENV)/flink/ready: scripts/flink.sh $(VENV)/ready
 $(VENV)/kafka/complete: scripts/kafka.sh scripts/kafka.xml $(VENV)/ready
 	VENV=$(VENV) sh scripts/kafka.sh
 
+$(VENV)/spark-%/ready: scripts/versions.sh constraints.txt $(VENV)/ready
+	PYTHON=$(PYTHON) VENV=$(VENV) sh scripts/versions.sh $*
+
 demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 	$(BIN)/python examples/demo.py
 
@@ -33,7 +37,14 @@ check: lint             ## before each commit: lint, types, the tests that need 
 	$(BIN)/pytest -q -n 4 --dist worksteal -m "$(FAST)"  # many wait for processes: more than there are cores
 
 test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel ## all checks and tests
-	$(BIN)/pytest -m "not ($(FAST))"
+	$(BIN)/pytest -m "not ($(FAST)) and not versions"
+	$(MAKE) test-versions-quick
+
+test-versions: $(VERSIONS:%=$(VENV)/spark-%/ready) ## the contract of gates and fleets on Spark 3.5 to 4.3; writes the table in docs/compatibility.md
+	VENV=$(VENV) $(BIN)/python scripts/test_versions.py
+
+test-versions-quick: $(VENV)/spark-3.5/ready $(VENV)/spark-4.1/ready ## its quickest part, on 3.5 and 4.1
+	VENV=$(VENV) $(BIN)/python scripts/test_versions.py --quick 3.5 4.1
 
 wheel: $(VENV)/ready    ## build the wheel, install it into an empty environment and run a fleet with it
 	VENV=$(VENV) sh scripts/try-wheel.sh

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from slackwater import policies
 from slackwater.core.errors import SlackwaterError
@@ -23,7 +22,7 @@ class Finding:
 def examine() -> Iterator[Finding]:
     """Run all checks, cheap ones first."""
     yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0])
-    yield Finding("pyspark", version("pyspark").startswith("4.3"), version("pyspark"))
+    yield _attempt("pyspark", _pyspark)
     yield _attempt("java", _java)
     yield Finding("cores", True, str(len(os.sched_getaffinity(0))))
     yield _attempt("control sockets", lambda: str(runtime_dir()))
@@ -36,6 +35,12 @@ def _attempt(topic: str, check: Callable[[], str]) -> Finding:
         return Finding(topic, True, check())
     except SlackwaterError as error:
         return Finding(topic, False, str(error))
+
+
+def _pyspark() -> str:
+    from slackwater.engines.spark.session.versions import check_version, missing
+
+    return missing() or check_version()
 
 
 def _java() -> str:

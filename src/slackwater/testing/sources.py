@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the other checks need no Spark
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
+
+    from slackwater.engines.spark.session.versions import DataSourceStreamReader
 
 MakeReader = Callable[[], "DataSourceStreamReader"]
 AddRows = Callable[[int], None]
@@ -31,7 +32,7 @@ def check_source(
         What the source says its columns are: then its rows are compared with it. (Only Spark reads
         DDL: ``StructType.fromDDL(text)`` once a session runs.)
     """
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+    from slackwater.engines.spark.session.versions import ReadAllAvailable, ReadMaxRows
 
     add_rows(50)
     reader = make_reader()
@@ -73,10 +74,11 @@ def _check_types(pieces: "list[pa.RecordBatch | Row]", schema: "StructType") -> 
     """Check that rows have the columns of the schema, of those types."""
     import pyarrow as pa
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import _make_type_verifier
 
-    declared = to_arrow_schema(schema, timezone="UTC")
+    from slackwater.engines.spark.session.versions import arrow_schema
+
+    declared = arrow_schema(schema)
     verify = _make_type_verifier(schema)
     for piece in pieces:
         if isinstance(piece, pa.RecordBatch):
@@ -100,7 +102,10 @@ def _column(column: "tuple[str, pa.DataType] | None") -> str:
 
 def _check_run_once(make_reader: MakeReader, add_rows: AddRows, start: Any) -> None:
     """Check that an available-now run ends where it began to look, if it knows of such runs."""
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
+    from slackwater.engines.spark.session.versions import (
+        ReadAllAvailable,
+        SupportsTriggerAvailableNow,
+    )
 
     reader = make_reader()
     if not isinstance(reader, SupportsTriggerAvailableNow):

@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
 
 from slackwater.engines.spark.sources.sampled_rows import SAMPLE
 from slackwater.sampling.clusters import inertia, kmeans
@@ -52,6 +51,8 @@ class KMeans(ApproximateWorkload):
         return {"clusters": self.clusters}
 
     def _results(self, events: DataFrame) -> DataFrame:
+        from pyspark.sql.pandas.functions import arrow_udf  # from Spark 4.1 on
+
         window = self.windows.column("event_time").alias("window")
         collected = (
             events.where("valid").groupBy(window).agg(F.collect_list(F.struct("x", "y")).alias("p"))

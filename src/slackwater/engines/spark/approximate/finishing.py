@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StructField, StructType
 
+from slackwater.engines.spark.session.versions import map_structs
 from slackwater.sampling import estimates
 from slackwater.sampling.aggregates import CLUSTERS, Aggregate
 from slackwater.sampling.clusters import kmeans, room_for_clusters
@@ -78,9 +78,9 @@ class Finishing:
 
     def result(self, sums: DataFrame) -> DataFrame:
         """Return the result, and what the planner needs besides."""
-        finished = arrow_udf(self._finish_all, self._schema())  # type: ignore[call-overload]
         # One task: whether a window is unusual shows in all of its groups only.
-        rows = sums.coalesce(1).select(*self.keys, finished(F.struct("*")).alias("found"))
+        whole = sums.coalesce(1)
+        rows = map_structs(whole, self.keys, self._finish_all, self._schema(), "found")
         return rows.select(*self.keys, "found.*")
 
     def _finish_all(self, structs: Iterator[pa.Array]) -> Iterator[pa.Array]:

@@ -1,11 +1,19 @@
 """Which gate holds the queries of a fleet, and why."""
 
+import logging
 from typing import Literal
 
 from pyspark.sql import SparkSession
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.gates import clock as clock_gate
+from slackwater.engines.spark.session.versions import (
+    HAS_PYTHON_SOURCES,
+    missing,
+    refuse_missing_python_sources,
+)
+
+log = logging.getLogger("slackwater.fleet")
 
 GateKind = Literal["auto", "clock", "source", "none"]
 
@@ -14,6 +22,10 @@ def choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
     """Choose the kind of gate; return it and the reason for it."""
     if wanted not in ("auto", "clock", "source", "none"):
         raise UsageError(f"unknown gate {wanted!r}; known: auto, clock, source, none")
+    if lacks := missing():
+        log.info(lacks)
+    if wanted == "source":
+        refuse_missing_python_sources("the source gate")
     if wanted in ("source", "none"):
         return wanted, "as asked"
     obstacle = clock_gate.probe(spark)
@@ -22,4 +34,4 @@ def choose_gate(spark: SparkSession, wanted: GateKind) -> tuple[str, str]:
         return "clock", reason
     if wanted == "clock":
         raise UsageError(f"no clock gate here: {obstacle}; use gate='source'")
-    return "source", obstacle
+    return "source" if HAS_PYTHON_SOURCES else "none", obstacle

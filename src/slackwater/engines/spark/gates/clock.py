@@ -19,9 +19,9 @@ from slackwater.core.errors import EngineError
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.reports import Reports
 
-_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _CLOCK = "org.apache.spark.util.Clock"
-_EXECUTOR = f"{_RUNTIME}.ProcessingTimeExecutor"
+_EXECUTOR = "ProcessingTimeExecutor"
+_EXECUTION = "StreamExecution"
 _SEMAPHORE = "java.util.concurrent.Semaphore"
 _STRING = "java.lang.String"
 INITIALISE_LIMIT_S = 60.0
@@ -116,7 +116,7 @@ class ClockGate:
         self._execution = execution
         self._original = execution.triggerClock()
         clock = self._first_clock(self._original)
-        self._set_field(execution, f"{_RUNTIME}.StreamExecution", "triggerClock", clock)
+        self._set_field(execution, _EXECUTION, "triggerClock", clock)
         if self._has_begun():  # its thread did not wait for us
             self.finish_install()
 
@@ -143,16 +143,15 @@ class ClockGate:
     def _restore_execution(self) -> None:
         """Put the execution's own clock back, if it was replaced at the start."""
         if self._original is not None:
-            owner = f"{_RUNTIME}.StreamExecution"
-            self._set_field(self._execution, owner, "triggerClock", self._original)
+            self._set_field(self._execution, _EXECUTION, "triggerClock", self._original)
 
     def _install_loop_clock(self) -> None:
         executor = self._execution.triggerExecutor()
-        kind = executor.getClass().getName()
+        kind = executor.getClass().getSimpleName()
         if kind != _EXECUTOR:
             raise ClockGateUnavailable(
-                f"query {self.name!r} runs under {kind.rsplit('.', 1)[-1]}; the clock gate holds "
-                "only processing-time triggers (the default)"
+                f"query {self.name!r} runs under {kind}; the clock gate holds only processing-time "
+                "triggers (the default)"
             )
         interval_ms = executor.processingTimeTrigger().intervalMs()
         # Not the executor's clock: of a query held from its start, that is the gate's own.
@@ -281,10 +280,11 @@ def probe(spark: SparkSession) -> str | None:
     version: Any = spark.version
     try:
         handles = Handles(spark)
+        executor = handles.type("TriggerExecutor").getName()
         for owner, field, kind in (
             (_EXECUTOR, "clock", _CLOCK),
-            (f"{_RUNTIME}.StreamExecution", "triggerClock", _CLOCK),
-            (f"{_RUNTIME}.MicroBatchExecution", "triggerExecutor", f"{_RUNTIME}.TriggerExecutor"),
+            (_EXECUTION, "triggerClock", _CLOCK),
+            ("MicroBatchExecution", "triggerExecutor", executor),
         ):
             found = handles.type(owner).getDeclaredField(field).getType().getName()
             if found != kind:

@@ -18,13 +18,12 @@ from slackwater.common.exceptions import first_line
 from slackwater.core.errors import SlackwaterError
 from slackwater.engines.spark.gates.clock import execution_of
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+from slackwater.engines.spark.session.versions import stream_conf
 
 log = logging.getLogger("slackwater.fleet")
 
-_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
-_EXECUTION = f"{_RUNTIME}.MicroBatchExecution"
-_TRACKER = f"{_RUNTIME}.WatermarkTracker"
-_PROPAGATOR = f"{_RUNTIME}.WatermarkPropagator"
+_STREAM, _EXECUTION = "StreamExecution", "MicroBatchExecution"
+_TRACKER, _PROPAGATOR = "WatermarkTracker", "WatermarkPropagator"
 _PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryProgress"
 _PARTS, _POLICY, _PROPAGATES = "operatorToWatermarkMap", "policy", "watermarkPropagator"
 _TEMPORARY = "deleteCheckpointOnStop"
@@ -170,7 +169,7 @@ class ExecutionView:
         """
         if self._checked:
             return
-        conf = self._execution.sparkSessionForStream().conf()
+        conf = stream_conf(self._execution, self._handles.type(_STREAM))
         if str(conf.get(_EVICTS_AHEAD, "true")) != "true":
             raise NotRaisable(f"{_EVICTS_AHEAD} is off: rows within their delay would be lost")
         self._checked = True
@@ -207,8 +206,7 @@ def probe_raise(spark: SparkSession) -> str | None:
             kind = handles.type(returns) if isinstance(returns, str) else returns
             handles.virtual(owner, name, kind, *takes)
     except Exception:
-        where = owner.rsplit(".", 1)[-1]
-        return f"Spark {spark.version} has no {where}.{name}, which raises watermarks"
+        return f"Spark {spark.version} has no {owner}.{name}, which raises watermarks"
     return None
 
 
@@ -224,7 +222,7 @@ def checkpoint_of(handles: Handles, query: StreamingQuery) -> Checkpoint | None:
     """Return the checkpoint of a query that runs or has run; ``None`` if Spark does not show it."""
     try:
         execution = execution_of(query._jsq)
-        made_up = handles.type(f"{_RUNTIME}.StreamExecution").getDeclaredField(_TEMPORARY)
+        made_up = handles.type(_STREAM).getDeclaredField(_TEMPORARY)
         made_up.setAccessible(True)
         return Checkpoint(
             str(execution.resolvedCheckpointRoot()),
@@ -241,6 +239,8 @@ def _by_operator(text: str) -> dict[str, int | None]:
 
     >>> _by_operator("HashMap(6c-1 -> Some(700), 7a-2 -> None)")
     {'6c-1': 700, '7a-2': None}
+    >>> _by_operator("Map(0 -> 700)")  # Spark 3.5 counts them
+    {'0': 700}
     """
-    pairs = re.findall(r"([\w-]+) -> (?:Some\((-?\d+)\)|None)", text)
+    pairs = re.findall(r"([\w-]+) -> (?:Some\()?(?:(-?\d+)|None)", text)
     return {operator: int(value) if value else None for operator, value in pairs}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
+from slackwater.engines.spark.session.versions import HAS_BYTE_LIMITS
 
 Unit = Literal["rows", "files", "bytes"]
 
@@ -18,7 +19,11 @@ GROWTH = 10  # a batch reads at most so many times what the last one did: files 
 _MOST_FILES = 2**31 - 1
 _KAFKA = ("KafkaMicroBatchStream", "KafkaSource")
 # What limits are in where the user has none. Others may not know a limit that they did not ask for.
-_UNITS: dict[str, Unit] = {FILE_SOURCE: "bytes", _KAFKA[0]: "rows", _KAFKA[1]: "rows"}
+_UNITS: dict[str, Unit] = {
+    FILE_SOURCE: "bytes" if HAS_BYTE_LIMITS else "files",
+    _KAFKA[0]: "rows",
+    _KAFKA[1]: "rows",
+}
 _DEAF = ("RatePerMicroBatchStream",)  # reads what it reads, whatever the limit
 
 

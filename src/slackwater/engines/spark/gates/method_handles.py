@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from slackwater.engines.spark.session.versions import engine_package
+
 JavaObject = Any  # Py4J objects have no static type
 
 
@@ -21,6 +23,7 @@ class Handles:
         self._gateway = context._gateway
         self.java = self._gateway.jvm.java
         self.spark = self._gateway.jvm.org.apache.spark
+        self._engine = engine_package(self._gateway.jvm)
         self._factory = self.java.lang.invoke.MethodHandles
         self._lookup = self._factory.publicLookup()
         self._no_arguments = self.java.util.ArrayList()
@@ -32,7 +35,9 @@ class Handles:
         self.void = self.java.lang.Void.TYPE
 
     def type(self, name: str) -> JavaObject:
-        return self.java.lang.Class.forName(name)
+        """Return a class; one without a package is private to Spark's streaming engine."""
+        whole = name if "." in name else f"{self._engine}.{name}"
+        return self.java.lang.Class.forName(whole)
 
     def array(self, component: JavaObject, *values: JavaObject) -> JavaObject:
         array = self._gateway.new_array(component, len(values))

@@ -15,15 +15,16 @@ from slackwater.core.clock import RealClock
 from slackwater.engines.spark.gates.limited_sources import AdmittedSource, Extent, admitted_source
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.plans.event_time import has_watermark
+from slackwater.engines.spark.session.versions import reads_stream
 
 log = logging.getLogger("slackwater.fleet")
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _RATE = "RateStreamMicroBatchStream"
 _NEEDED = (
-    (f"{_STREAMING}.runtime.StreamExecution", "uniqueSources"),
-    (f"{_STREAMING}.runtime.FileStreamSource", "unreadFiles"),
-    (f"{_STREAMING}.runtime.FileStreamSource", "sourceOptions"),
+    ("StreamExecution", "uniqueSources"),
+    ("FileStreamSource", "unreadFiles"),
+    ("FileStreamSource", "sourceOptions"),
     (f"{_STREAMING}.sources.{_RATE}", "clock"),
     (f"{_STREAMING}.sources.{_RATE}", "rowsPerSecond"),
 )
@@ -234,7 +235,7 @@ class ReadLimits:
         last = self._execution.lastExecution() if ran else None
         scans = [] if last is None else _file_scans(last.executedPlan())
         for source in sources:
-            read = [_extent(scan) for scan in scans if _reads(scan, source.source)]
+            read = [_extent(scan) for scan in scans if reads_stream(scan, source.source)]
             rows, files, size = (
                 (sum(each) for each in zip(*read, strict=True)) if read else (0,) * 3
             )
@@ -246,11 +247,6 @@ class ReadLimits:
         log.warning("rows of a query's sources are not limited: %s", reason)
         with contextlib.suppress(Exception):  # its watermark is then left to Spark
             self.lift()
-
-
-def _reads(scan: JavaObject, source: JavaObject) -> bool:
-    stream = scan.getStream()
-    return bool(stream.isDefined() and stream.get().equals(source))
 
 
 def _extent(scan: JavaObject) -> Extent:

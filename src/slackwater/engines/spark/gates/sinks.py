@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
@@ -71,26 +72,38 @@ def active_runs(spark: SparkSession) -> Callable[[], set[str]]:
     """Return what asks Spark for the runs of which a job runs."""
     context: JavaObject = spark._jsc.sc()
     handles = Handles(spark)
-    groups: JavaObject = None
+    groups: Callable[[], str] | None = None
 
     def ask() -> set[str]:
         nonlocal groups
         groups = groups or _groups(handles, context.statusStore())
-        return set(_GROUP.findall(str(handles.call(groups))))
+        return set(_GROUP.findall(groups()))
 
     return ask
 
 
-def _groups(handles: Handles, store: JavaObject) -> JavaObject:
-    """Return ``() → String``: the groups of all jobs that run; each call into the JVM costs."""
+def _groups(handles: Handles, store: JavaObject) -> Callable[[], str]:
+    """Return what tells the groups of all jobs that run; each call into the JVM costs."""
     running = handles.java.util.ArrayList()
     running.add(handles.spark.JobExecutionStatus.RUNNING)
+    group_of = _group_of(handles)
+    try:
+        text = _in_one_call(handles, store, running, group_of)
+    except Py4JError:  # Spark 3.5: Scala's collections are of other types there
+        return lambda: str(store.jobsList(running).iterator().map(group_of).mkString(" "))
+    return lambda: str(handles.call(text))
+
+
+def _in_one_call(
+    handles: Handles, store: JavaObject, running: JavaObject, group_of: JavaObject
+) -> JavaObject:
+    """Return ``() → String``: the groups of all jobs that run."""
     sequence, function = handles.type("scala.collection.immutable.Seq"), "scala.Function1"
     owner, kind = "org.apache.spark.status.AppStatusStore", handles.type("java.util.List")
     jobs = handles.insert(handles.method(owner, "jobsList", sequence, kind, of=store), 0, running)
     owner = "scala.collection.IterableOps"
     each = handles.virtual(owner, "map", handles.object, handles.type(function))
-    each = handles.insert(each, 1, _group_of(handles))
+    each = handles.insert(each, 1, group_of)
     return handles.text(handles.collect(each, handles.returning(jobs, handles.type(owner))))
 
 

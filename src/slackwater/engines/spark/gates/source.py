@@ -16,13 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.plans.discovery import GATE_FORMAT
 from slackwater.engines.spark.session.interpreter import use_this_interpreter
+from slackwater.engines.spark.session.versions import (
+    DataSource,
+    DataSourceStreamReader,
+    InputPartition,
+    ReadAllAvailable,
+    ReadLimit,
+    refuse_missing_python_sources,
+)
 from slackwater.engines.spark.sources.process import end_quietly
 from slackwater.engines.spark.sources.row_limits import RowLimits
 from slackwater.ipc.client import Link
@@ -58,7 +64,9 @@ class GateReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, int]:
         return OFFSET
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def latestOffset(
+        self, start: dict[str, int] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, int]:
         if self._turnstile is None:
             self._turnstile = _Turnstile(self._options)
         self._turnstile.pass_through()
@@ -157,6 +165,7 @@ def gate(
     max_wait_s: float,
 ) -> DataFrame:
     """Return ``df`` behind a source gate."""
+    refuse_missing_python_sources("the source gate")
     use_this_interpreter(spark)
     spark.dataSource.register(GateSource)
     source = (

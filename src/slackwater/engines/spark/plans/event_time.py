@@ -18,6 +18,7 @@ from slackwater.engines.spark.plans.tree import (
     java_node,
     read_plan,
 )
+from slackwater.engines.spark.session.versions import watermark_key
 
 _WATERMARK = "EventTimeWatermark"
 _PASS_ROWS = {
@@ -64,13 +65,14 @@ def trace_watermarks(plan: JavaObject) -> list[TracedWatermark]:
     """Return every watermark of an analysed plan, in the order of the plan."""
     nodes = list(read_plan(plan).walk())
     sources = [node.path for node in nodes if is_source(node)]
-    return [_trace(plan, node, sources) for node in nodes if node.name == _WATERMARK]
+    marked = [node for node in nodes if node.name == _WATERMARK]
+    return [_trace(plan, node, number, sources) for number, node in enumerate(marked)]
 
 
 def _trace(
-    plan: JavaObject, watermark: Node, sources: Sequence[tuple[int, ...]]
+    plan: JavaObject, watermark: Node, number: int, sources: Sequence[tuple[int, ...]]
 ) -> TracedWatermark:
-    operator = str(watermark.fields["nodeId"])
+    operator = watermark_key(watermark.fields, number)
     delay_ms = round(1000 * interval_s(java_node(plan, watermark).delay()))
     wanted = _id(next(watermark.trees("eventTime")))
     node = watermark.children[0]

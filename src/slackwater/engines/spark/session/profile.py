@@ -8,6 +8,8 @@ is tuned by leaving out work that is done once a batch. What each row saves is m
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from slackwater.engines.spark.session.versions import checkpoint_file_manager
+
 Where = Literal["conf", "jvm flag", "live"]
 ProfileName = Literal["tuned", "large", "stock"]
 PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
@@ -29,8 +31,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "checkpoint-files",
         "spark.sql.streaming.checkpointFileManagerClass",
-        "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager",
+        checkpoint_file_manager(),
         "conf",
         "the default forks several processes for every small checkpoint file; same rename commit",
     ),

@@ -22,18 +22,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.session.interpreter import use_this_interpreter
+from slackwater.engines.spark.session.versions import (
+    DataSource,
+    DataSourceStreamReader,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    arrow_schema,
+    refuse_missing_python_sources,
+    refuse_untold_start,
+)
 from slackwater.engines.spark.sources.directives import (
     CountArrived,
     InForce,
@@ -133,9 +136,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_schema(schema)
         self._target: Any = None  # what an available-now run must not pass
         self._replies = False  # in this process
+        self._planned: Offset | None = None  # the end of the last micro-batch
 
     # -- what a source says ---------------------------------------------------------------------
 
@@ -160,9 +164,21 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._everything()
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Return the end of the next micro-batch; ``start`` itself while there is nothing new."""
+    def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:
+        """Return the end of the next micro-batch; ``start`` itself while there is nothing new.
+
+        Before Spark 4.2 neither is told. A batch then begins where the last one ended, and of the
+        first one since a start only Spark knows the beginning: it reads all that has come.
+        """
         self._start_replying()
+        start = start or self._planned
+        if start is None:
+            self._planned = self.reportLatestOffset() or self.initialOffset()
+        else:
+            self._planned = self._next_end(start, limit)
+        return self._planned
+
+    def _next_end(self, start: Offset, limit: ReadLimit | None) -> Offset:
         told = self._options.directives_in_force()
         rows = least(getattr(limit, "max_rows", None), told.rows)
         if rows == 0:
@@ -228,6 +244,7 @@ class Source(DataSource):
     FORMAT: ClassVar[str]
     OPTIONS: ClassVar[type[SourceOptions]]
     READER: ClassVar[type[SourceReader]]
+    FOLLOWS_CLOCK: ClassVar[bool] = False  # whether an offset follows from the time alone
 
     @classmethod
     def name(cls) -> str:
@@ -248,6 +265,9 @@ def load(
     columns: StructType | None = None,
 ) -> DataFrame:
     """Return the rows of a source, which is registered for the session."""
+    refuse_missing_python_sources(source.FORMAT)
+    if options.sampled or not source.FOLLOWS_CLOCK:
+        refuse_untold_start(source.FORMAT)
     use_this_interpreter(spark)
     spark.dataSource.register(source)
     reader = spark.readStream.format(source.name())

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import InputPartition
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.session.versions import InputPartition
 from slackwater.engines.spark.sources.base import (
     Ints,
     Offset,
@@ -271,6 +271,7 @@ class FeedSource(Source):
     """The data source ``slackwater-feed``."""
 
     FORMAT, OPTIONS, READER = "slackwater-feed", FeedOptions, FeedReader
+    FOLLOWS_CLOCK = True
     _options: FeedOptions
 
     def schema(self) -> str:

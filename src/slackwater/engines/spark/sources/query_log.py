@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from slackwater.common.files import replace_text
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.session.versions import arrow_table
 from slackwater.engines.spark.sources.base import Source, load
 from slackwater.engines.spark.sources.log.log import Log, Stream
 from slackwater.engines.spark.sources.log.reader import LogReader
@@ -49,7 +50,7 @@ def write_log(df: DataFrame, folder: str | Path, *, keep_s: float = 86_400.0) ->
     def write(batch: DataFrame, number: int) -> None:
         context = batch.sparkSession.sparkContext
         claim(path, str(context.getLocalProperty("sql.streaming.queryId")))
-        if append(path, number, batch.toArrow()) and number % TRIM_EVERY == 0:
+        if append(path, number, arrow_table(batch)) and number % TRIM_EVERY == 0:
             trim(path, keep_s)
 
     return df.writeStream.foreachBatch(write)

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql.datasource import InputPartition
 
+from slackwater.engines.spark.session.versions import InputPartition
 from slackwater.engines.spark.sources.base import Ints, Offset
 from slackwater.engines.spark.sources.log.log import Position, Positions
 from slackwater.quality.rates import EVERYTHING, KeepRates

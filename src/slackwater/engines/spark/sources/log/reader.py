@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.session.versions import InputPartition
 from slackwater.engines.spark.sources.base import Ints, Offset, SourceReader, least
 from slackwater.engines.spark.sources.directives import InForce
 from slackwater.engines.spark.sources.log.log import (

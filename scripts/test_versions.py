@@ -1,0 +1,116 @@
+"""Runs the contract of tests/versions on every Spark version, and writes the table of the docs.
+
+``python scripts/test_versions.py [--quick] [VERSION …]``: in the environments that
+scripts/versions.sh has made; 4.3 is the virtual environment itself. With ``--quick`` only what is
+marked so runs, and no table is written.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VENV = Path(os.environ.get("VENV", ".venv")).absolute()
+PAGE = ROOT / "docs" / "compatibility.md"
+BEGIN, END = "<!-- table: make test-versions -->", "<!-- end of the table -->"
+PINNED = "4.3"
+VERSIONS = ("3.5", "4.0", "4.1", "4.2", PINNED)
+LIMIT_S = 900  # for one version
+
+Features = dict[str, str]
+
+
+def python_of(version: str) -> Path:
+    """Return the interpreter of a version's environment."""
+    folder = VENV if version == PINNED else VENV / f"spark-{version}"
+    return folder / "bin" / "python"
+
+
+def results_of(version: str) -> Path:
+    """Return the file with what a version's last whole run found."""
+    return VENV / f"features-{version}.json"
+
+
+def run(version: str, quick: bool) -> bool:
+    """Run the contract on one version; True if all that ran has passed."""
+    marks = "versions and quick" if quick else "versions"
+    command = [str(python_of(version)), "-m", "pytest", "-q", "-m", marks, "tests/versions"]
+    environment = dict(os.environ, PYTHONPATH=f"{ROOT / 'src'}{os.pathsep}{ROOT}")
+    environment.pop("SLACKWATER_FEATURES", None)
+    environment.pop("SPARK_HOME", None)  # of another version
+    if not quick:
+        results_of(version).unlink(missing_ok=True)
+        environment["SLACKWATER_FEATURES"] = str(results_of(version))
+    began_s = time.monotonic()
+    print(f"Spark {version}: {python_of(version)}", flush=True)
+    try:
+        status = subprocess.run(
+            command, cwd=ROOT, env=environment, check=False, timeout=LIMIT_S
+        ).returncode
+    except subprocess.TimeoutExpired:
+        status = 124
+    print(f"Spark {version}: status {status}, {time.monotonic() - began_s:.0f} s", flush=True)
+    return status == 0
+
+
+def table(found: dict[str, Features]) -> str:
+    """Write features by version; reasons stand below.
+
+    >>> print(table({"3.5.9": {"gate": "from 4.0 on"}, "4.0.1": {"gate": "yes"}}))
+    | | 3.5.9 | 4.0.1 |
+    |---|:-:|:-:|
+    | gate | – ¹ | yes |
+    <BLANKLINE>
+    ¹ from 4.0 on
+    """
+    names = list(dict.fromkeys(name for features in found.values() for name in features))
+    reasons: list[str] = []
+    lines = [f"| | {' | '.join(found)} |", f"|---|{':-:|' * len(found)}"]
+    for name in names:
+        cells = [cell(features.get(name, "not run"), reasons) for features in found.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    notes = [f"{mark(number)} {reason}" for number, reason in enumerate(reasons)]
+    return "\n".join([*lines, "", "  \n".join(notes)])
+
+
+def cell(text: str, reasons: list[str]) -> str:
+    """Return what a cell shows; a reason is noted."""
+    if text in ("yes", "failed", "not run"):
+        return text
+    if text not in reasons:
+        reasons.append(text)
+    return f"– {mark(reasons.index(text))}"
+
+
+def mark(number: int) -> str:
+    """Return the sign of a note."""
+    return "¹²³⁴⁵⁶⁷⁸⁹"[number]
+
+
+def write_table() -> None:
+    """Put what the last runs found between the marks of the page."""
+    found: dict[str, Features] = {}
+    for version in VERSIONS:
+        if results_of(version).exists():
+            told = json.loads(results_of(version).read_text())
+            found[told["spark"]] = told["features"]
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{after}")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+def main(arguments: list[str]) -> int:
+    quick = "--quick" in arguments
+    versions = [each for each in arguments if each != "--quick"] or list(VERSIONS)
+    passed = [run(version, quick) for version in versions]
+    if not quick:
+        write_table()
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
