@@ -38,7 +38,6 @@ check: lint             ## before each commit: lint, types, the tests that need 
 
 test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel ## all checks and tests
 	$(BIN)/pytest -m "not ($(FAST)) and not versions"
-	$(MAKE) test-versions-quick
 
 test-versions: $(VERSIONS:%=$(VENV)/spark-%/ready) ## the contract of gates and fleets on Spark 3.5 to 4.3; writes the table in docs/compatibility.md
 	VENV=$(VENV) $(BIN)/python scripts/test_versions.py
