@@ -20,7 +20,7 @@ for version in "$@"; do
     release=$(newest "$version")
     folder="$VENV/spark-$version"
     echo "Spark $release in $folder"
-    [ -x "$folder/bin/python" ] || "$PYTHON" -m venv "$folder"
+    [ -x "$folder/bin/pip" ] || "$PYTHON" -m venv "$folder"
     # py4j belongs to Spark: each release demands one version of it. pandas is for approximate
     # results before 4.1.
     grep -v -i -E '^(pyspark|py4j)==' constraints.txt >"$folder/constraints.txt"

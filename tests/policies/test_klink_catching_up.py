@@ -98,3 +98,24 @@ def test_a_query_that_is_met_while_it_runs_has_not_found_nothing() -> None:
     files.spec, files.state = found, replace(files.state, spec=found)
     run(policy, [files], 10)
     assert len(files.begun_s) > 20
+
+
+def test_queries_that_catch_up_leave_room_for_a_window_that_has_just_ended() -> None:
+    """Every batch of theirs emits something, of long ago."""
+
+    def hours_ago(now_s: float) -> float:
+        return START - 36_000.0 + 60.0 * (now_s - START)
+
+    replays = [
+        Scripted(
+            QuerySpec(f"r{n}", max_wait_s=60.0, deadlines=windows(3.0)),
+            frontier_s=hours_ago,
+            told={"backlog_rows": 1e6, "arrival_rate": 1000.0},
+        )
+        for n in range(6)
+    ]
+    fresh = Scripted(
+        QuerySpec("fresh", max_wait_s=60.0, deadlines=windows(3.0)), told={"backlog_rows": 0.0}
+    )
+    run(policies.load("klink"), [*replays, fresh], 60)
+    assert max(fresh.gaps_s()) < 5.0

@@ -40,7 +40,8 @@ def _attempt(topic: str, check: Callable[[], str]) -> Finding:
 def _pyspark() -> str:
     from slackwater.engines.spark.session.versions import check_version, missing
 
-    return missing() or check_version()
+    version = check_version()
+    return missing() or version
 
 
 def _java() -> str:

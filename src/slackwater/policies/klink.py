@@ -253,7 +253,9 @@ class Klink(KlinkPaper):
             # Who catches up with hours is not older than who has waited for a window.
             oldest_s = max(known.epochs.period_s, OLDEST_S)
             ripe_s = max(known.epochs.base_s, query.since_s - oldest_s)
-            chance *= EMITS if known.rank == EMIT else 1.0
+            # Who catches up emits with every batch, and has no wait that one would end.
+            ends_wait = known.rank == EMIT and not known.epochs.behind
+            chance *= EMITS if ends_wait else 1.0
             if _is_silent(known):  # nothing ages while nothing comes
                 ripe_s = max(ripe_s, query.admitted_s or 0.0)
                 chance /= max(known.tries, known.fruitless)
@@ -279,7 +281,7 @@ class Klink(KlinkPaper):
         seemed to cost a little more would always come last, find more rows, and cost more.
         """
         steps = round(math.log(max(cost_s, 1e-3) / self._usual_s, ALIKE))
-        return float(ALIKE**steps)
+        return float(self._usual_s * ALIKE**steps)
 
     def _bound_s(self, known: Known) -> float:
         silent = _is_silent(known) and not self._interruptible

@@ -83,7 +83,7 @@ def batch_of(progress: Progress) -> Batch:
         duration_s=duration_s,
         rows=progress.num_input_rows,
         rows_written=written if written >= 0 else None,  # Spark says −1 when a sink does not count
-        max_event_s=newest_s(progress),
+        max_event_s=newest_event_s(progress),
         watermark_s=_event_time_s(progress.event_time.watermark),
         backlog_rows=backlog_rows(progress),
         arrived_rows=None if arrived is None else arrived.rows,
@@ -96,8 +96,20 @@ def batch_of(progress: Progress) -> Batch:
 
 
 def newest_event_s(progress: Progress) -> float | None:
-    """Return the largest event time that a batch read, where it read one."""
-    return _event_time_s(read_progress(progress).event_time.max)
+    """Return the largest event time that a batch read: of its watermark, or as it was observed.
+
+    >>> from slackwater.ipc.progress import Durations, Newest, Observed
+    >>> observed = Observed(Newest(2_500_000))
+    >>> at = "1970-01-01T00:00:00Z"
+    >>> newest_event_s(QueryProgress(at, 1, Durations(), observed_metrics=observed))
+    2.5
+    """
+    progress = read_progress(progress)
+    found_s, observed = _event_time_s(progress.event_time.max), progress.observed_metrics
+    if found_s is not None or not observed or not observed.slackwater:
+        return found_s
+    newest_us = _number(observed.slackwater.newest_us)
+    return newest_us / 1e6 if newest_us is not None and newest_us > 0 else None
 
 
 def ran_a_batch(progress: Progress) -> bool:
@@ -166,25 +178,6 @@ def arrived_rows(progress: Progress) -> Arrived | None:
     times = [time for time in found if time is not None]
     told = len(times) == len(known)
     return Arrived(sum(known), sum(times) / len(times) / 1e6 if told else None)
-
-
-def newest_s(progress: QueryProgress) -> float | None:
-    """Return the largest event time that a batch read: of its watermark, or as it was observed.
-
-    >>> from slackwater.ipc.progress import Durations, Newest, Observed
-    >>> at = "1970-01-01T00:00:00Z"
-    >>> newest_s(QueryProgress(at, 1, Durations(), observed_metrics=Observed(Newest(2_500_000))))
-    2.5
-    """
-    found_s = _event_time_s(progress.event_time.max)
-    if (
-        found_s is not None
-        or not progress.observed_metrics
-        or not progress.observed_metrics.slackwater
-    ):
-        return found_s
-    newest_us = _number(progress.observed_metrics.slackwater.newest_us)
-    return None if newest_us is None else newest_us / 1e6
 
 
 def _positions(progress: Progress) -> list[tuple[float, float | None]]:

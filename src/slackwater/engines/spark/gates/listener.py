@@ -112,7 +112,7 @@ class QueryEvents:
         deliver = handles.returning(nothing, handles.void)
         for kind in (_TERMINATED, _IDLE, _PROGRESS):
             line = handles.returning(self._json(kind, event), handles.object)
-            report = handles.collect(reports.put_off(wake=at_once or kind == _TERMINATED), line)
+            report = handles.collect(reports.put_off(wake=at_once or kind != _PROGRESS), line)
             report = handles.returning(report, handles.void)
             deliver = handles.choose(self._is(kind, event), report, deliver)
         start = handles.returning(self._deliver_start(reports, event), handles.void)

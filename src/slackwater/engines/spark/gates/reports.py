@@ -6,6 +6,7 @@ than that. So only what is urgent wakes the reader; what can wait a moment goes 
 
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
+TAKEN = 1000  # lines of a queue at once: each may be long
 KEPT = 100_000  # the queues' bound; reports beyond it are lost, gates open by max_wait
 PATIENCE_MS = 500  # for something urgent: what is put off waits no longer than that
 _NOTHING = ("", "null")  # somebody only woke the reader; nobody reported anything urgent
@@ -74,10 +75,10 @@ class Reports:
         add = handles.method(_LIST, "add", handles.bool, handles.object, of=lines)
         taken = handles.type("java.util.Collection")
         drains = (
-            handles.method(_QUEUE, "drainTo", handles.int, taken, of=queue)
+            handles.method(_QUEUE, "drainTo", handles.int, taken, handles.int, of=queue)
             for queue in (self._urgent, self._later)
         )
-        every = [handles.insert(drain, 0, lines) for drain in drains]
+        every = [handles.insert(handles.insert(drain, 1, TAKEN), 0, lines) for drain in drains]
         between, joined = handles.type("java.lang.CharSequence"), handles.type("java.lang.Iterable")
         join = handles.static(_STRING, "join", handles.type(_STRING), between, joined)
         join = handles.insert(handles.insert(join, 1, lines), 0, "\n")

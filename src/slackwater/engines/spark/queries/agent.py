@@ -42,6 +42,7 @@ from slackwater.ipc.messages import Arrive, Command, Done, Gone, Grant, Progress
 
 log = logging.getLogger("slackwater.fleet")
 
+UNREAD_S = 0.5  # until reports are read again that could not be
 ASKERS = 4  # frontiers that take their time are asked for at once
 
 # Which run's progress an event tells, and when its trigger began: not to read what is known.
@@ -136,10 +137,10 @@ class Agent:
     def close(self) -> None:
         """Open all gates, put Spark's clocks back, end the threads."""
         self._on_lease(False)
+        self._closed.set()  # first: what was told at a gate is not told again without one
         for run in self._held.runs:
             self._take_off(run)
         self._inputs.close()
-        self._closed.set()
         self._askers.shutdown(wait=False)
         self._query_events.close()
         self._pump.join(timeout=5)
@@ -245,8 +246,9 @@ class Agent:
 
     def _run(self) -> None:
         while not self._closed.is_set():
-            lines = self._reports.next()
-            for line in lines:
+            for line in self._next_lines():
+                if self._closed.is_set():
+                    break
                 try:
                     self._on_line(line)
                 except Exception:
@@ -254,6 +256,14 @@ class Agent:
             self._tell_of_the_driver()
         while (start := self._query_events.next_start()) is not None:
             start.let_go()
+
+    def _next_lines(self) -> list[str]:
+        try:
+            return self._reports.next()
+        except Exception:  # the JVM may be short of memory, or ending
+            log.exception("Spark's reports could not be read; going on")
+            self._closed.wait(UNREAD_S)
+            return []
 
     def _tell_of_the_driver(self) -> None:
         if not self._reporter.due:
@@ -274,8 +284,7 @@ class Agent:
             if not self._is_known(line):
                 self._on_event(read_json(line))
         elif line == STARTED:
-            start = self._query_events.next_start()
-            if start is not None:
+            while (start := self._query_events.next_start()) is not None:
                 self._on_started(start)
         else:
             what, run, shown = line.split(" ", 2)
@@ -339,7 +348,10 @@ class Agent:
         held = self._held.get(progress["runId"])
         if held is None or held.is_news(progress["timestamp"]):
             for sink in self._sinks:
-                sink(record.name, progress)
+                try:
+                    sink(record.name, progress)
+                except Exception:  # must not cost the others behind it
+                    log.exception("the progress of %s could not be used; going on", record.name)
 
     def _on_idle(self, run: str) -> None:
         """Say that a trigger found nothing to do: a source-gated query has no other way to."""

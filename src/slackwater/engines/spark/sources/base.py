@@ -180,6 +180,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _next_end(self, start: Offset, limit: ReadLimit | None) -> Offset:
         told = self._options.directives_in_force()
+        limit = limit or self.getDefaultReadLimit()  # before Spark 4.2 nobody asks for it
         rows = least(getattr(limit, "max_rows", None), told.rows)
         if rows == 0:
             if self._target is None:

@@ -11,7 +11,7 @@ def observe_newest(rows: DataFrame, event_time: str) -> DataFrame:
     """Have a query tell with every batch the newest row that it read.
 
     A ``target`` then counts from the time in that column, and the lag in seconds is known. A query
-    with a watermark tells that anyway.
+    with a watermark tells that anyway. Once a query: Spark takes one observation of a name.
 
     Parameters
     ----------
