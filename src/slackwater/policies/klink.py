@@ -40,6 +40,7 @@ MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
 UNPROMISED = 0.25  # weight of a refresh that keeps no promise, against a result that is late
 OLDEST_S = 10.0  # age at which a window comes to its gate, at most, or its period
 ALIKE = 9.0  # costs from a third to three times the usual count as one: they differ by as much
+CHANGED = 2.0  # times: then what is usual has changed
 EMITS = 16.0  # worth of a batch that ends a wait which has cost one already
 MOST_WEIGHT = 1e9
 
@@ -106,8 +107,7 @@ class Klink(KlinkPaper):
         measured = super()._measure_load(snapshot)
         if measured and snapshot.cycle_s is None:
             self._load.measure(map(self._demand, snapshot.queries), snapshot.slots)
-            costs_s = [one.cost_s for one in self._known.values() if one.rank != OTHER]
-            self._usual_s = max(median(costs_s), 1e-3) if costs_s else UNKNOWN_COST_S
+            self._measure_usual()
             looks_s = self._load.look_s
             if any(query.has_input is not None for query in snapshot.queries):
                 looks_s = max(looks_s, self._load.check_s)
@@ -116,6 +116,13 @@ class Klink(KlinkPaper):
                 self._patient_s = math.inf
             self._load_hold_s = max(self._load_hold_s, LOOKS_HELD * looks_s)
         return measured
+
+    def _measure_usual(self) -> None:
+        """Take what a window usually costs; where that has changed, all are looked at anew."""
+        costs_s = [one.cost_s for one in self._known.values() if one.rank != OTHER]
+        usual_s = max(median(costs_s), 1e-3) if costs_s else self._usual_s
+        if not 1 / CHANGED < usual_s / self._usual_s < CHANGED:
+            self._usual_s, self._outdated = usual_s, True
 
     def _is_empty(self, known: Known, query: QueryState) -> bool:
         """Tell whether a look would find nothing, as its source says and the last look did.

@@ -100,6 +100,7 @@ class KlinkPaper(Policy):
         self._table = SlackTable()  # where work can be interrupted; else urgency says as much
         self._interruptible = False
         self._queries: tuple[QueryState, ...] = ()  # of the last look
+        self._outdated = False  # whether all are to be looked at anew
         self._now_s = 0.0
         self._pressure = _memory.Pressure(memory_bound)
         self._short_of_memory = False
@@ -148,8 +149,9 @@ class KlinkPaper(Policy):
         # What has not changed is the same object; of ten thousand that is quick to see.
         places = list(compress(count(), map(is_not, queries, seen)))
         others = len(queries) < len(seen) or any(queries[p].name != seen[p].name for p in places)
-        if others or type(self._due_queries) is not due_queries:
+        if others or self._outdated or type(self._due_queries) is not due_queries:
             self._begin_anew(queries, due_queries())
+            self._outdated = False
             places = list(range(len(queries)))
         else:
             places += range(len(seen), len(queries))
