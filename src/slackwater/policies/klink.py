@@ -146,9 +146,9 @@ class Klink(KlinkPaper):
             return Demand(batch_s, None, silent=True)
         if not _is_refreshed(query):
             return Demand(known.cost_s, known.epochs.period_s)
-        every_s = query.spec.target_s or query.spec.trigger_s
-        if query.spec.target_s is not None:
-            every_s = query.spec.target_s - _age_s(query)
+        target_s, every_s = query.spec.target_s, query.spec.trigger_s
+        if target_s is not None:
+            every_s = target_s - _age_s(query)
         return Demand(batch_s, every_s, query.spec.priority)
 
     def _look_at(self, place: int, query: QueryState) -> None:
