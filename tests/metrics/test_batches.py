@@ -39,3 +39,11 @@ def test_rows_of_a_backlog_do_not_arrive_when_they_are_read() -> None:
     after = observer.update(Batch(11.0, 0.9, 300), Coming())
     assert after.arrival_rate is not None
     assert 0 < after.arrival_rate <= 150
+
+
+def test_a_row_from_the_future_makes_only_its_own_batch_look_fresh() -> None:
+    observer = BatchObserver()
+    observer.update(Batch(10.0, 0.1, 5, max_event_s=9.0))
+    assert observer.update(Batch(11.0, 0.1, 5, max_event_s=9e9)).max_event_s == 9e9
+    assert observer.update(Batch(12.0, 0.1, 5, max_event_s=8.5)).max_event_s == 8.5
+    assert observer.update(Batch(13.0, 0.1, 5, max_event_s=8.0)).max_event_s == 8.5, "the largest"

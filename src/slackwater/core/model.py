@@ -94,7 +94,7 @@ class QueryMetrics:
     selectivity: float | None = None  # rows written ÷ rows read
     frontier_lag_s: float | None = None  # batch start − largest event time it read: mean
     frontier_lag_std_s: float | None = None  # its standard deviation
-    max_event_s: float | None = None  # largest event time read so far
+    max_event_s: float | None = None  # largest event time read so far, without earlier future ones
     batch_start_s: float | None = None  # when the last batch began to work
     watermark_s: float | None = None  # the watermark that the last batch ran with
     next_watermark_s: float | None = None  # the one that the next batch will run with

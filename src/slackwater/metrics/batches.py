@@ -72,7 +72,7 @@ class BatchObserver:
             self._rows_dropped = (self._rows_dropped or 0) + batch.rows_dropped_by_watermark
         if batch.max_event_s is not None:
             self._frontier_lag.update(batch.start_s - batch.max_event_s)
-            self._max_event_s = max(batch.max_event_s, self._max_event_s or batch.max_event_s)
+            self._max_event_s = self._newest_s(batch.max_event_s, batch.start_s)
         self._watch_arrivals(batch, coming.backlog_rows or 0.0)
         self.metrics = QueryMetrics(
             batch_start_s=batch.start_s,
@@ -97,6 +97,14 @@ class BatchObserver:
             rows_dropped_by_watermark=self._rows_dropped,
         )
         return self.metrics
+
+    def _newest_s(self, read_s: float, start_s: float) -> float:
+        """Return the largest event time so far; one from the future counts for its batch alone.
+
+        Else a single row with a wrong date would make all that follows look fresh.
+        """
+        before_s = self._max_event_s
+        return read_s if before_s is None or before_s > start_s else max(read_s, before_s)
 
     def _learn_cost(self, batch: Batch) -> None:
         if batch.rows:  # the first row already costs: a source is read and its rows are moved

@@ -314,6 +314,28 @@ def test_a_failing_query_leaves_the_others_alone(
     assert [q.state for q in fleet.status().queries if q.name == "bad"] == ["failed"]
 
 
+def test_every_batch_is_told_once_also_of_a_query_that_fails_or_is_taken_over(
+    spark: SparkSession, make_fleet: Callable[..., Fleet], events: Path
+) -> None:
+    fleet, told = make_fleet(), []
+    fleet.on_progress(lambda name, progress: told.append((name, progress["timestamp"])))
+
+    def refuse_the_third(rows: DataFrame, number: int) -> None:
+        if number == 2:
+            raise ValueError("no third batch")
+
+    fleet.start(read(spark, events).writeStream.foreachBatch(refuse_the_third), name="fails")
+    rates = spark.readStream.format("rate").load().writeStream.format("noop")
+    unheld = rates.queryName("runs").start()
+    eventually(lambda: unheld.lastProgress is not None)
+    fleet.hold(unheld)
+    eventually(lambda: "fails" in fleet.failures, limit_s=60)
+    eventually(lambda: len({at for name, at in told if name == "runs"}) > 3, limit_s=60)
+    assert {name for name, _ in told} == {"fails", "runs"}
+    assert [one for one, times in Counter(told).items() if times > 1] == []
+    unheld.stop()
+
+
 def test_a_query_that_has_ended_gives_its_name_to_the_next(
     spark: SparkSession, make_fleet: Callable[..., Fleet]
 ) -> None:

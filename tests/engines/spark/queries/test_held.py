@@ -100,19 +100,3 @@ def test_limits_are_set_only_while_it_waits(
     run = held(lambda: None, occupied)
     run.limit_rows(5, VirtualClock(waited_s))
     assert run.limits.rows == rows
-
-
-def test_progress_that_comes_twice_is_passed_on_once() -> None:
-    run = held(lambda: None)
-    first, second = "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z"
-    assert [run.is_news(at) for at in (first, first, second, first)] == [True, False, True, False]
-
-
-def test_progress_after_a_clock_was_put_back_is_news() -> None:
-    run = held(lambda: None)
-    before, after, later = (f"2026-01-01T0{hour}:00:00.000Z" for hour in (9, 8, 9))
-    assert run.is_news(before)
-    run.progress = {"timestamp": after}  # as it shows at its gate
-    assert [run.is_news(at) for at in (after, after)] == [True, False]
-    run.progress = {"timestamp": later[:-2] + "1Z"}
-    assert run.is_news(later[:-2] + "1Z")

@@ -33,6 +33,7 @@ from slackwater.engines.spark.queries.granting import Granter
 from slackwater.engines.spark.queries.held import Held
 from slackwater.engines.spark.queries.held_runs import HeldRuns
 from slackwater.engines.spark.queries.input_watch import InputWatch
+from slackwater.engines.spark.queries.news import News
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.reporting import MEMORY_ALONE_S, MEMORY_PERIOD_S, Reporter
@@ -92,6 +93,7 @@ class Agent:
         self._on_turn: TurnSink = lambda name: None
         self.row_limits = RowLimits()  # where grants leave their row limits
         self._held = HeldRuns(clock)
+        self._news = News()
         self._settling = False  # arrivals are no longer told to the controller: nothing is granted
         self._telling = threading.Lock()  # specs reach the controller in the order of changes
         self._closed = threading.Event()
@@ -293,8 +295,7 @@ class Agent:
     def _is_known(self, event: str) -> bool:
         """Tell whether an event is the progress that a query has shown at its gate already."""
         found = _PROGRESS.match(event)
-        held = None if found is None else self._held.get(found[1])
-        return found is not None and held is not None and found[2] <= held.told
+        return found is not None and self._news.knows(found[1], found[2])
 
     def _on_gate(self, what: str, run: str, shown: str) -> None:
         record = self._present(run)
@@ -329,6 +330,7 @@ class Agent:
             self._on_idle(event["runId"])
         elif "exception" in event or "errorClassOnException" in event:
             self._take_off(event["runId"])
+            self._news.forget(event["runId"])
             self._registry.end(event["runId"], event.get("exception"))
 
     def _on_progress(self, progress: dict[str, Any]) -> None:
@@ -345,8 +347,7 @@ class Agent:
             self._reached_trigger(record)
             if record.attempts:
                 self._registry.update(record.name, run=record.run, attempts=0)
-        held = self._held.get(progress["runId"])
-        if held is None or held.is_news(progress["timestamp"]):
+        if self._news.is_new(progress["runId"], progress["timestamp"]):
             for sink in self._sinks:
                 try:
                     sink(record.name, progress)

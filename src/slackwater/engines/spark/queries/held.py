@@ -49,7 +49,6 @@ class Held:
     reads: bool = True  # whether its next trigger may read something
     found_nothing: bool = False  # its last trigger, which could have read what there was
     progress: dict[str, Any] | None = None  # of its last trigger, as it came to its gate
-    told: str = ""  # when the trigger began whose progress was last passed on
     bound_s: float = 0.0  # how long its gate holds it this time, at least
     _told_s: tuple[float, ...] = ()  # bounds that its gate was told since it last came
     raises: WatermarkRaise | None = None  # where its watermark can be raised ahead of Spark
@@ -98,18 +97,6 @@ class Held:
             input_watermarks_ms=self.view.parts_ms,
             backlog_rows=UNSET if left_rows is None else left_rows,
         )
-
-    def is_news(self, timestamp: str) -> bool:
-        """Tell, once, whether the progress of a trigger that began then is to be passed on.
-
-        It comes from the query at its gate, where it is the newest, and from Spark's listener, in
-        either order. A clock that was put back must not make all that follows seem old.
-        """
-        newest = self.progress["timestamp"] if self.progress is not None else ""
-        if timestamp <= self.told and (timestamp == self.told or timestamp != newest):
-            return False
-        self.told = timestamp
-        return True
 
     def stands(self, now_s: float) -> bool:
         """Tell whether it waits and will for a moment, as far as is known without the JVM."""
