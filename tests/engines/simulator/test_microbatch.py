@@ -182,9 +182,9 @@ def test_a_target_is_kept_with_fewer_batches() -> None:
     assert 0 < 3 * batches["q2"] < batches["q1"]
 
 
-@pytest.mark.parametrize(("cores", "waits"), [(4, False), (0.05, True)])
-def test_a_batch_that_waits_for_its_sink_gives_its_slot_back(cores: float, waits: bool) -> None:
-    """Unless the machine is full: then it may be planning."""
+@pytest.mark.parametrize("cores", [4, 0.2])
+def test_a_batch_that_waits_for_its_sink_gives_its_slot_back(cores: float) -> None:
+    """Also on a machine that is full."""
     sleeping = [query(i, windowed=False, costs=BatchCosts(waiting_s=60.0)) for i in (1, 2)]
     clock, policy = VirtualClock(START_S), policies.load("fcfs")
     fleet = [*sleeping, query(3, windowed=False), query(4, windowed=False)]
@@ -197,7 +197,7 @@ def test_a_batch_that_waits_for_its_sink_gives_its_slot_back(cores: float, waits
         return clock.now() >= START_S + 8.0
 
     controller.run(looked)
-    assert max(seen) == (0 if waits else 2)
+    assert max(seen) == 2
     controller.run(lambda: clock.now() >= START_S + 90.0)
     assert engine.executions()["q1"].durations[0][1] > 60.0
 

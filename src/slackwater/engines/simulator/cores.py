@@ -27,11 +27,6 @@ class Cores:
         self._ends: list[tuple[float, int, str]] = []
         self._number = 0  # keeps the order of equals
 
-    @property
-    def load(self) -> float:
-        """Return the share of the cores that work now."""
-        return min(1.0, len(self._ends) / self.cores)
-
     def start(self, name: str, work_s: float, now_s: float) -> None:
         """Add a piece of so many seconds on a core of its own."""
         self._move_to(now_s)

@@ -16,11 +16,9 @@ from slackwater.engines.simulator.query import POLL_S, Execution, Result, Simula
 Event = Literal["arrive", "look", "end"]
 BESIDE = ""  # no query's name: work that nobody waits for
 
-# When a batch that only waits for its sink is seen to, as on Spark (`gates/sinks.py`).
-IN_SINK_S = 1.5  # after its last work
-LOOK_S = 0.5  # between two looks
-FULL = 0.8  # of all cores: then it might be planning
-PLANNED_S = 10.0  # but not for so long
+# When a batch that only waits for its sink is seen to, as on Spark (`gates/sinks.py`): after its
+# last work.
+IN_SINK_S = 1.5
 
 
 class MicroBatchEngine:
@@ -73,7 +71,6 @@ class MicroBatchEngine:
         self._executions = {query.name: Execution(query) for query in queries}
         self._states = {query.name: QueryState(query.spec) for query in queries}
         self._fruitless: set[str] = set()  # those whose look found nothing
-        self._sinks: dict[str, tuple[float, float]] = {}  # who waits for one: since and until when
         self._events: list[tuple[float, int, Event, str]] = []
         self._changed = False  # some query, since the last wait began
         self._running = 0
@@ -165,18 +162,13 @@ class MicroBatchEngine:
         waiting_s = 0.0 if name in self._fruitless else self._query(name).costs.waiting_s
         self._later(now_s + waiting_s, "end", name)
         if self.gated and waiting_s > IN_SINK_S:
-            self._sinks[name] = (now_s, now_s + waiting_s)
             self._later(now_s + IN_SINK_S, "look", name)
 
     def _look_at_sink(self, name: str) -> None:
-        """Have a batch that only waits give its slot back, once that can be told."""
-        now_s, (since_s, until_s) = self.clock.now(), self._sinks[name]
-        if self.cores.load < FULL or now_s - since_s >= PLANNED_S:
-            self._running -= 1
-            self._states[name] = replace(self._states[name], in_sink=True)
-            self._changed = True
-        elif now_s + LOOK_S < until_s:
-            self._later(now_s + LOOK_S, "look", name)
+        """Have a batch that only waits give its slot back."""
+        self._running -= 1
+        self._states[name] = replace(self._states[name], in_sink=True)
+        self._changed = True
 
     def _end(self, name: str) -> None:
         now_s = self.clock.now()
@@ -189,7 +181,6 @@ class MicroBatchEngine:
         trigger_s, start_s = self._query(name).trigger_s, self._states[name].since_s
         if trigger_s is not None:  # who took longer than that goes on at once
             again_s = max(again_s, (start_s // trigger_s + 1) * trigger_s)
-        self._sinks.pop(name, None)
         self._running -= not self._states[name].in_sink
         self._enter(name, "idle")
         self._later(again_s, "arrive", name)

@@ -6,53 +6,63 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from slackwater.engines.spark.gates.sinks import SinkWatch, active_runs
+from slackwater.engines.spark.gates.sinks import PLANNED_S, SinkWatch, active_runs
 from tests.waiting import eventually
 
 
-class Machine:
+class Driver:
+    """Scripted: which runs have a job, and the CPU time of each run's own thread."""
+
     def __init__(self) -> None:
         self.active: set[str] = set()
-        self.used_s = 0.0
+        self.used_s: dict[str, float | None] = {}
 
     def watch(self) -> SinkWatch:
-        return SinkWatch(lambda: self.active, 2, lambda: self.used_s)
+        return SinkWatch(lambda: self.active, lambda run: self.used_s.get(run, 0.0))
 
 
-def test_a_batch_without_a_job_beside_idle_cores_waits_for_its_sink() -> None:
-    machine = Machine()
-    watch = machine.watch()
-    machine.active = {"busy"}
+def test_a_batch_without_a_job_whose_thread_rests_waits_for_its_sink() -> None:
+    driver = Driver()
+    watch = driver.watch()
+    driver.active = {"busy"}
     granted = {"sink": 0.0, "busy": 0.0, "young": 2.4}
     assert watch.look(granted, 1.5) == set()  # once may be between two jobs
     assert watch.look(granted, 2.0) == {"sink"}
     assert watch.look(granted, 2.5) == {"sink"}
-    machine.active = {"sink"}  # it goes on
+    driver.active = {"sink"}  # it goes on
     assert watch.look(granted, 3.0) == set()
 
 
-def test_on_a_full_machine_a_batch_without_a_job_may_be_planning() -> None:
-    machine = Machine()
-    watch = machine.watch()
-    for step in range(6):
-        machine.used_s += 0.95
+def test_a_batch_without_a_job_whose_thread_works_is_planning() -> None:
+    """On a full machine it gets little of a core, but some."""
+    driver = Driver()
+    watch = driver.watch()
+    for step in range(60):
+        driver.used_s["slow"] = 0.05 * step
         assert watch.look({"slow": 0.0}, 1.5 + 0.5 * step) == set()
 
 
-def test_nobody_plans_for_ever() -> None:
-    machine = Machine()
-    watch = machine.watch()
-    found = []
-    for step in range(30):
-        machine.used_s += 0.95
-        found.append(watch.look({"slow": 0.0}, 1.5 + 0.5 * step))
-    assert found[0] == set()
-    assert found[-1] == {"slow"}
+def test_a_batch_that_rests_after_planning_waits_for_its_sink() -> None:
+    driver = Driver()
+    watch = driver.watch()
+    for step in range(4):
+        driver.used_s["slow"] = 0.05 * step
+        assert watch.look({"slow": 0.0}, 1.5 + 0.5 * step) == set()
+    assert watch.look({"slow": 0.0}, 3.5) == {"slow"}
+    driver.used_s["slow"] = 0.3  # it writes what its sink has answered: it is about to end
+    assert watch.look({"slow": 0.0}, 4.0) == {"slow"}
+
+
+def test_of_a_thread_that_shows_nothing_nobody_says_that_it_rests() -> None:
+    driver = Driver()
+    watch = driver.watch()
+    driver.used_s["hidden"] = None
+    assert not any(watch.look({"hidden": 0.0}, 1.5 + 0.5 * step) for step in range(10))
+    assert watch.look({"hidden": 0.0}, 1.5 + PLANNED_S) == {"hidden"}  # nobody plans for so long
 
 
 def test_who_has_come_back_waits_no_more() -> None:
-    machine = Machine()
-    watch = machine.watch()
+    watch = Driver().watch()
     for now_s in (1.5, 2.0):
         watch.look({"sink": 0.0}, now_s)
     assert watch.look({}, 2.5) == set()

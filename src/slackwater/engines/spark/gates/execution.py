@@ -28,6 +28,7 @@ _PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryProgress"
 _PARTS, _POLICY, _PROPAGATES = "operatorToWatermarkMap", "policy", "watermarkPropagator"
 _TEMPORARY = "deleteCheckpointOnStop"
 _ALL_BATCHES = 2**62
+_THREADS = "java.lang.management.ThreadMXBean"
 _EVICTS_AHEAD = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 
@@ -95,6 +96,7 @@ class ExecutionView:
         self._propagator: JavaObject = None  # works out the watermarks of chained operators
         self._largest: bool | None = None  # of several watermarks; None: not looked at yet
         self._checked = False  # whether late rows are filtered by the watermark before
+        self._thread_cpu_ns: JavaObject = None  # tells what its thread has used
 
     def hear(self, shown: str) -> dict[str, Any] | None:
         """Take what it shows at its gate; return the last batch's progress, once.
@@ -133,6 +135,22 @@ class ExecutionView:
         except Exception as error:
             log.info("no progress of a query is remembered: %s", error)
             return []
+
+    def thread_cpu_s(self) -> float | None:
+        """Return the CPU time that the query's own thread has used; ``None`` if nobody can see."""
+        try:
+            if self._thread_cpu_ns is None:
+                handles, thread = self._handles, self._execution.queryExecutionThread()
+                bean = handles.java.lang.management.ManagementFactory.getThreadMXBean()
+                used = handles.method(
+                    _THREADS, "getThreadCpuTime", handles.long, handles.long, of=bean
+                )
+                self._thread_cpu_ns = handles.insert(used, 0, thread.getId())
+            used_ns = int(self._handles.call(self._thread_cpu_ns))
+        except Exception as error:
+            log.info("the CPU time of a query's thread is not known: %s", first_line(str(error)))
+            return None
+        return used_ns / 1e9 if used_ns >= 0 else None  # a thread that has ended has none
 
     def raise_watermark(self, to_ms: int) -> None:
         """Have the next batch run with this watermark; it is never lowered.

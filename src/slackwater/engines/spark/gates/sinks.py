@@ -13,33 +13,33 @@ log = logging.getLogger("slackwater.fleet")
 
 _GROUP = re.compile(r"Some\(([^)]*)\)")  # as a Scala option prints itself
 
-LONG_S = 1.0  # after its grant: planning and commits are over, unless the machine is full
-FULL = 0.8  # of all cores: then a batch without a job may well be planning
-PLANNED_S = 10.0  # but not for so long
+LONG_S = 1.0  # after its grant: most batches are over by then
+RESTS = 0.02  # of a core: a thread that plans gets more, also of a machine that is full
+PLANNED_S = 10.0  # nobody plans for so long: where a thread shows no CPU time, that must do
 
 
 class SinkWatch:
-    """Looks at the jobs of batches that have run for long; Spark groups jobs by a query's run.
+    """Looks at batches that have run for long: have they a job, and does their own thread work?
+
+    Spark groups jobs by a query's run. How full the machine is tells nothing: a thread that
+    sleeps uses no CPU time on any.
 
     Parameters
     ----------
     active
         Returns the runs of which a job runs now.
-    cores
-        That batches can run on.
-    machine_s
-        Returns the CPU time that was used on them so far, whoever used it.
+    thread_cpu_s
+        Returns the CPU time that the thread of a run has used so far; None: it cannot be seen.
     """
 
     def __init__(
-        self, active: Callable[[], set[str]], cores: int, machine_s: Callable[[], float]
+        self, active: Callable[[], set[str]], thread_cpu_s: Callable[[str], float | None]
     ) -> None:
         self._active = active
-        self._machine_s = machine_s
-        self._cores = cores
-        self._quiet: dict[str, float] = {}  # since when a run has had no job
+        self._thread_cpu_s = thread_cpu_s
+        # Of each run without a job: since when, and when was it last seen with how much CPU time.
+        self._quiet: dict[str, tuple[float, float, float | None]] = {}
         self._in_sink: set[str] = set()
-        self._looked: tuple[float, float] | None = None  # when, and the CPU time until then
 
     def look(self, granted: Mapping[str, float], now_s: float) -> set[str]:
         """Return the runs whose batches wait for their sinks.
@@ -50,21 +50,23 @@ class SinkWatch:
             When the batch of each run was let in.
         """
         long = {run for run, at_s in granted.items() if now_s - at_s >= LONG_S}
-        if not long:  # and at the first look at one nothing is decided yet
-            self._quiet, self._in_sink, self._looked = {}, set(), None
+        if not long:
+            self._quiet, self._in_sink = {}, set()
             return self._in_sink
-        used_s = self._machine_s()
-        before, self._looked = self._looked, (now_s, used_s)
-        full = before is None or used_s - before[1] > FULL * self._cores * (now_s - before[0])
         # At two looks, at least: between two jobs of a batch there is a moment without one.
-        seen = self._quiet
-        self._quiet = {run: seen.get(run, now_s) for run in long - self._active()}
-        patience_s = PLANNED_S if full else 0.0
-        self._in_sink = {
-            run
-            for run, since_s in self._quiet.items()
-            if run in self._in_sink or (run in seen and now_s - since_s >= patience_s)
-        }
+        before, self._quiet, waits = self._quiet, {}, set()
+        for run in long - self._active():
+            used_s = self._thread_cpu_s(run)
+            since_s, seen_s, seen_used_s = before.get(run, (now_s, now_s, None))
+            self._quiet[run] = (since_s, now_s, used_s)
+            if used_s is None or seen_used_s is None:
+                rests = now_s - since_s >= PLANNED_S
+            else:
+                rests = used_s - seen_used_s < RESTS * (now_s - seen_s)
+            # One that wrote what its sink has answered is about to end: it waits for no slot.
+            if rests or run in self._in_sink:
+                waits.add(run)
+        self._in_sink = waits
         return self._in_sink
 
 

@@ -83,7 +83,10 @@ class Agent:
         self.handles = Handles(spark)  # small programs inside the JVM
         self._reports = Reports(self.handles)
         self._registry = registry
-        self._reporter = Reporter(spark, registry, gate, clock, follow_cores)
+        self._held = HeldRuns(clock)
+        self._reporter = Reporter(
+            spark, registry, gate, clock, follow_cores, self._held.thread_cpu_s
+        )
         unlimited = probe(spark) if gate == "clock" else None
         self._can_limit = unlimited is None  # rows of sources that are not ours
         if unlimited is not None:
@@ -92,7 +95,6 @@ class Agent:
         self._sinks: list[ProgressSink] = []
         self._on_turn: TurnSink = lambda name: None
         self.row_limits = RowLimits()  # where grants leave their row limits
-        self._held = HeldRuns(clock)
         self._news = News()
         self._settling = False  # arrivals are no longer told to the controller: nothing is granted
         self._telling = threading.Lock()  # specs reach the controller in the order of changes

@@ -38,6 +38,11 @@ class HeldRuns:
         with self._lock:
             return {run: h.granted_s for run, h in self._held.items() if h.granted_s is not None}
 
+    def thread_cpu_s(self, run: str) -> float | None:
+        """Return the CPU time that the thread of a run has used; ``None``: nobody can see."""
+        held = self._held.get(run)
+        return None if held is None else held.view.thread_cpu_s()
+
     def get(self, run: str) -> Held | None:
         """Return a run, if it is behind a gate."""
         return self._held.get(run)

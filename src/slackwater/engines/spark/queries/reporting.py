@@ -1,13 +1,11 @@
 """What the driver tells the controller beside its queries: memory, cores, notes, slow sinks."""
 
 import logging
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import UNSET
 from pyspark.sql import SparkSession
 
-from slackwater.common.procfs import busy_s, usable_cpus
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.gates.heap import Heap
 from slackwater.engines.spark.gates.sinks import SinkWatch, active_runs
@@ -37,6 +35,8 @@ class Reporter:
         Which gate the fleet has, for those who watch.
     follow_cores
         Tell how many cores there are: the controller's slots follow them.
+    thread_cpu_s
+        Returns the CPU time that the thread of a run has used so far, if it can be seen.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class Reporter:
         gate: str,
         clock: Clock,
         follow_cores: bool,
+        thread_cpu_s: Callable[[str], float | None],
     ) -> None:
         self._registry = registry
         self._gate = gate
         self._clock = clock
         self._app_name = spark.sparkContext.appName
         self._heap = Heap(spark, follow_cores)
-        cpus = usable_cpus()
-        self._sinks = SinkWatch(active_runs(spark), len(cpus), partial(busy_s, cpus))
+        self._sinks = SinkWatch(active_runs(spark), thread_cpu_s)
         self._memory_told_s = 0.0
         self._noted: Notes | None = None
         self._looked_at: dict[str, tuple[QueryRecord, Note]] = {}  # by query, at the last look
