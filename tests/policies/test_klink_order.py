@@ -54,6 +54,27 @@ def test_a_result_that_is_begun_is_ended_first() -> None:
     assert order(*others, waiting("begun", 0.3, swept=True))[0] == "begun"
 
 
+def test_a_table_is_as_old_as_what_it_shows() -> None:
+    """Its promise is as broken as a window's result is late, though it is due only now."""
+    metrics = QueryMetrics(
+        batches=5, rows=5000, batch_s=0.2, batch_fixed_s=0.2, batch_start_s=NOW_S - 1.8,
+        max_event_s=NOW_S - 1.9,
+    )  # fmt: skip
+    spec = QuerySpec("table", max_wait_s=100.0, target_s=2.0)
+    table = QueryState(spec, "waiting", NOW_S - 1.5, metrics=metrics)
+    windows_late = [waiting(f"q{n}", 0.2) for n in range(4)]  # by 1.7 s
+    assert order(table, *windows_late)[0] == "table"
+
+
+def test_who_gets_results_more_often_goes_first_at_the_same_age() -> None:
+    minutes = [replace(waiting(f"m{n}", 0.2), spec=minutely(f"m{n}")) for n in range(4)]
+    assert order(*minutes, waiting("tens", 0.2))[0] == "tens"
+
+
+def minutely(name: str) -> QuerySpec:
+    return QuerySpec(name, max_wait_s=100.0, deadlines=windows(60.0))
+
+
 def full_machine(seed: int) -> list[SimulatedQuery]:
     """Return queries whose rows cost much: who is late has more of them."""
     costs = BatchCosts(0.16, 0.11, 1e-4, 0.03, beside=0.49, spread=0.4)

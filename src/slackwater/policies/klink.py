@@ -7,6 +7,15 @@ from statistics import median
 from slackwater import progress
 from slackwater.core.model import Admission, Figures, QueryState, Snapshot, Work
 from slackwater.policies._due_queries import Entry
+from slackwater.policies._freshness import (
+    age_s,
+    closes_sessions,
+    haste,
+    is_promised,
+    is_refreshed,
+    shown_s,
+    work_s,
+)
 from slackwater.policies._known import (
     EMIT,
     OTHER,
@@ -33,7 +42,6 @@ INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much t
 IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
 PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it still does
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
-OLD = 0.5  # of a target: how old rows may be when they come, for it to be kept all the same
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
@@ -136,7 +144,7 @@ class Klink(KlinkPaper):
         known = self._known.get(query.name)
         if known is None:  # it has only just come
             return Demand(UNKNOWN_COST_S, None, query.spec.priority)
-        batch_s = _work_s(known, query)
+        batch_s = work_s(known, query)
         if self._is_empty(known, query):
             return Demand(LOOK_S, None, silent=True, told=True)
         if known.fruitless >= SILENT:
@@ -144,11 +152,11 @@ class Klink(KlinkPaper):
             return Demand(look_s, None, silent=True)
         if known.tries >= SILENT:
             return Demand(batch_s, None, silent=True)
-        if not _is_refreshed(query):
+        if not is_refreshed(query):
             return Demand(known.cost_s, known.epochs.period_s)
         target_s, every_s = query.spec.target_s, query.spec.trigger_s
         if target_s is not None:
-            every_s = target_s - _age_s(query)
+            every_s = target_s - age_s(query)
         return Demand(batch_s, every_s, query.spec.priority)
 
     def _look_at(self, place: int, query: QueryState) -> None:
@@ -192,12 +200,12 @@ class Klink(KlinkPaper):
             if known.rank == OTHER:  # nothing was ever read
                 pause_s = max(pause_s, min(SILENT_S, RETRY_S * 2.0 ** min(known.fruitless, 10)))
             known.due_s = max(known.due_s, min(query.admitted_s + pause_s, known.closed_s))
-        if _is_refreshed(query):
+        if is_refreshed(query):
             due_s = self._refresh_s(known, query)
             if known.rank == OTHER or due_s < known.due_s:
                 known.rank, known.refreshing = OTHER, True
                 known.due_s = known.urgency_s = due_s
-                known.cost_s = _work_s(known, query)  # not of all rows until its window's end
+                known.cost_s = work_s(known, query)  # not of all rows until its window's end
         if known.came_s > (query.admitted_s or 0.0):  # nobody has read it yet
             known.due_s = min(known.due_s, known.came_s)
 
@@ -225,24 +233,24 @@ class Klink(KlinkPaper):
         if known.fruitless:
             began_s = max(began_s, query.admitted_s or 0.0)
         batch_s = metrics.batch_s or known.fixed_s
-        fair_s = self._load.refresh_s(_work_s(known, query), spec.priority)
+        fair_s = self._load.refresh_s(work_s(known, query), spec.priority)
         if spec.trigger_s is not None and spec.target_s is None:
             every_s = most_s = spec.trigger_s - INTERVAL_S  # it comes to its gate no sooner
         elif spec.target_s is not None:
             late_s = max(0.0, ON_TIME * spec.target_s - batch_s)
-            every_s = most_s = max(late_s - _age_s(query), min(late_s, fair_s))
+            every_s = most_s = max(late_s - age_s(query), min(late_s, fair_s))
             if known.fruitless:  # what comes now is as old as the last look, at most
                 every_s = min(every_s, fair_s * known.stretch)
         else:
             most_s = max(fair_s, SILENT_S, self._load.look_s)
             every_s = min(fair_s * known.stretch, most_s)
         known.stretch = min(known.stretch, max(1.0, most_s / fair_s))
-        known.soft_until_s = -1.0 if _is_promised(query) else began_s + 2 * every_s
+        known.soft_until_s = -1.0 if is_promised(query) else began_s + 2 * every_s
         more = known.supply.more if metrics.backlog_rows is None else known.epochs.behind
         if not metrics.batches and not known.fruitless:
             return 0.0
         # The batch that writes them reads as well; the one after it is a refresh again.
-        closes = _closes_sessions(query) and metrics.batches != known.closed_after + 1
+        closes = closes_sessions(query) and metrics.batches != known.closed_after + 1
         if closes:
             known.closed_after = metrics.batches
         at_once = not known.fruitless and (more or closes)
@@ -255,7 +263,9 @@ class Klink(KlinkPaper):
         chance, ripe_s = 1.0, max(known.due_s, query.since_s)
         if known.refreshing:
             chance /= 1 + known.fruitless
-            chance *= 1.0 if _is_promised(query) else UNPROMISED
+            chance *= 1.0 if is_promised(query) else UNPROMISED
+            if query.spec.target_s is not None:  # as old as what it shows, like a window's result
+                ripe_s = min(ripe_s, max(shown_s(query), ripe_s - query.spec.target_s))
         elif known.rank != OTHER:
             # Who catches up with hours is not older than who has waited for a window.
             oldest_s = max(known.epochs.period_s, OLDEST_S)
@@ -276,7 +286,7 @@ class Klink(KlinkPaper):
             entry = entry._replace(due_s=max(entry.due_s, check_s), drain_s=math.inf)
         return entry._replace(
             overdue_s=late_s,
-            worth=min(query.spec.priority, MOST_WEIGHT) * chance,
+            worth=min(query.spec.priority, MOST_WEIGHT) * chance * haste(known, query),
             cost_s=self._rough_s(known.cost_s - query.metrics.beyond.fixed_s),  # what is done here
             ripe_s=ripe_s,
         )
@@ -357,45 +367,9 @@ class Klink(KlinkPaper):
         return Figures("refresh", slack_s=slack_s, cost_s=known.cost_s)
 
 
-def _work_s(known: Known, query: QueryState) -> float:
-    """Return how long a batch takes a slot; what it does before it waits for its sink is little."""
-    return UNKNOWN_COST_S if known.slow_sink else query.metrics.batch_s or known.fixed_s
-
-
-def _age_s(query: QueryState) -> float:
-    """Return how old the newest row was when it was read; what is not known adds nothing.
-
-    Beyond half of the target no number of batches makes up for it.
-    """
-    metrics, target_s = query.metrics, query.spec.target_s or 0.0
-    if metrics.max_event_s is None or metrics.batch_start_s is None:
-        return 0.0
-    return min(max(0.0, metrics.batch_start_s - metrics.max_event_s), OLD * target_s)
-
-
-def _closes_sessions(query: QueryState) -> bool:
-    """Tell whether the next batch writes sessions that the last one has seen the end of."""
-    deadlines, metrics = query.spec.deadlines, query.metrics
-    if query.spec.one_batch or deadlines.output_mode != "append":
-        return False
-    moved = (metrics.next_watermark_s or 0.0) > (metrics.watermark_s or 0.0)
-    return moved and any(window.kind == "session" for window in deadlines.windows)
-
-
-def _is_promised(query: QueryState) -> bool:
-    """Tell whether somebody has said how often it is to be refreshed."""
-    return query.spec.target_s is not None or query.spec.trigger_s is not None
-
-
 def _is_silent(known: Known) -> bool:
     """Tell whether looks at its input have brought nothing for a while."""
     return max(known.tries, known.fruitless) >= SILENT
-
-
-def _is_refreshed(query: QueryState) -> bool:
-    """Tell whether a query shows results between the ends of windows."""
-    deadlines = query.spec.deadlines
-    return not deadlines.has_deadline or deadlines.output_mode != "append"
 
 
 def _needed(near_s: Sequence[float], left: int, ends_s: float) -> bool:

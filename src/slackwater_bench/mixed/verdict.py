@@ -74,23 +74,26 @@ def verdict(result: BenchResult, alone: BenchResult | None = None) -> Entry | No
 
 
 def _compared(kind: str, ours: Sequence[Entry], rivals: Mapping[str, Sequence[Entry]]) -> Entry:
-    """Compare one kind with the rival that is best at it."""
-    found_s = _seconds(kind, ours)
-    by_arm = {arm: _seconds(kind, runs) for arm, runs in rivals.items()}
-    known = {arm: seconds for arm, seconds in by_arm.items() if seconds is not None}
+    """Compare one kind with the rival that is best at it.
+
+    Each arm above its own sources: those of another run deliver at other moments of a second.
+    """
+    found_s, above_s = _seconds(kind, ours), _above_source_s(kind, ours)
+    rivals_s = {arm: _above_source_s(kind, runs) for arm, runs in rivals.items()}
+    known = {arm: seconds for arm, seconds in rivals_s.items() if seconds is not None}
     best = min(known, key=known.__getitem__) if known else None
-    every = [*ours, *(run for runs in rivals.values() for run in runs)]
-    source_s = mean_of([run["kinds"][kind]["source_s"] for run in every if kind in run["kinds"]])
     ratio = None
-    if found_s is not None and best is not None and known[best] > (source_s or 0.0):
-        above_s = found_s - (source_s or 0.0)
-        ratio = round(max(0.0, above_s) / (known[best] - (source_s or 0.0)), 4)
+    if above_s is not None and best is not None and known[best] > 0:
+        ratio = round(max(0.0, above_s) / known[best], 4)
+    every = [*ours, *(run for runs in rivals.values() for run in runs)]
     return {
         "measure": ours[0]["kinds"][kind]["measure"],
         "seconds": found_s,
+        "above_s": above_s,
         "best": best,
-        "best_s": None if best is None else known[best],
-        "source_s": source_s,
+        "best_s": None if best is None else _seconds(kind, rivals[best]),
+        "best_above_s": None if best is None else known[best],
+        "source_s": mean_of([run["kinds"][kind]["source_s"] for run in _having(kind, every)]),
         "ratio": ratio,
     }
 
@@ -174,7 +177,18 @@ def _against_alone(
 
 
 def _seconds(kind: str, runs: Sequence[Entry]) -> float | None:
-    return mean_of([run["kinds"][kind]["seconds"]["mean"] for run in runs if kind in run["kinds"]])
+    return mean_of([run["kinds"][kind]["seconds"]["mean"] for run in _having(kind, runs)])
+
+
+def _above_source_s(kind: str, runs: Sequence[Entry]) -> float | None:
+    """Return the mean less what each run's own sources make; of ages that is nothing."""
+    kinds = [run["kinds"][kind] for run in _having(kind, runs)]
+    means = [(each["seconds"]["mean"], each["source_s"] or 0.0) for each in kinds]
+    return mean_of([None if mean is None else round(mean - source, 6) for mean, source in means])
+
+
+def _having(kind: str, runs: Sequence[Entry]) -> list[Entry]:
+    return [run for run in runs if kind in run["kinds"]]
 
 
 def _figure(runs: Sequence[Entry], key: str) -> float:

@@ -72,6 +72,15 @@ def test_each_kind_is_held_against_the_best_rival_above_its_source() -> None:
     assert all(bars(found).values())
 
 
+def test_each_arm_is_judged_above_its_own_sources() -> None:
+    """They deliver once a second, in each run at another moment of it."""
+    late = run("klink", kinds={"windows of 10 s": kind("latency", 1.8, source_s=1.6)})
+    found = verdict(result(run("spark-trigger:2"), late))
+    assert found is not None
+    windows = found["kinds"]["windows of 10 s"]
+    assert (windows["above_s"], windows["best_above_s"], windows["ratio"]) == (0.2, 4.0, 0.05)
+
+
 @pytest.mark.parametrize(
     ("changes", "missed"),
     [
