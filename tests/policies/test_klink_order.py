@@ -66,15 +66,6 @@ def test_a_table_is_as_old_as_what_it_shows() -> None:
     assert order(table, *windows_late)[0] == "table"
 
 
-def test_who_gets_results_more_often_goes_first_at_the_same_age() -> None:
-    minutes = [replace(waiting(f"m{n}", 0.2), spec=minutely(f"m{n}")) for n in range(4)]
-    assert order(*minutes, waiting("tens", 0.2))[0] == "tens"
-
-
-def minutely(name: str) -> QuerySpec:
-    return QuerySpec(name, max_wait_s=100.0, deadlines=windows(60.0))
-
-
 def full_machine(seed: int) -> list[SimulatedQuery]:
     """Return queries whose rows cost much: who is late has more of them."""
     costs = BatchCosts(0.16, 0.11, 1e-4, 0.03, beside=0.49, spread=0.4)

@@ -5,8 +5,6 @@ import math
 from slackwater.core.model import QueryState
 from slackwater.policies._known import UNKNOWN_COST_S, Known
 
-USUAL_S = 10.0  # between two results: those that come more often are worth more each
-SHORTEST_S, LONGEST_S = 1.0, 3600.0
 OLD = 0.5  # of a target: how old rows may be when they come, for it to be kept all the same
 
 
@@ -31,19 +29,6 @@ def shown_s(query: QueryState) -> float:
     metrics = query.metrics
     newest_s = metrics.batch_start_s if metrics.max_event_s is None else metrics.max_event_s
     return -math.inf if newest_s is None else newest_s
-
-
-def haste(known: Known, query: QueryState) -> float:
-    """Return the worth of a result in relation to one of every ten seconds.
-
-    Who gets one every ten seconds notices a delay of five, who gets one a minute hardly: the
-    square root lies between the mean of all delays and that of their shares of the period.
-    """
-    if is_refreshed(query):
-        every_s = query.spec.target_s or query.spec.trigger_s or USUAL_S
-    else:
-        every_s = known.epochs.period_s
-    return math.sqrt(USUAL_S / min(max(every_s, SHORTEST_S), LONGEST_S))
 
 
 def closes_sessions(query: QueryState) -> bool:

@@ -10,7 +10,6 @@ from slackwater.policies._due_queries import Entry
 from slackwater.policies._freshness import (
     age_s,
     closes_sessions,
-    haste,
     is_promised,
     is_refreshed,
     shown_s,
@@ -286,7 +285,7 @@ class Klink(KlinkPaper):
             entry = entry._replace(due_s=max(entry.due_s, check_s), drain_s=math.inf)
         return entry._replace(
             overdue_s=late_s,
-            worth=min(query.spec.priority, MOST_WEIGHT) * chance * haste(known, query),
+            worth=min(query.spec.priority, MOST_WEIGHT) * chance,
             cost_s=self._rough_s(known.cost_s - query.metrics.beyond.fixed_s),  # what is done here
             ripe_s=ripe_s,
         )
