@@ -2,7 +2,7 @@
 
 ``python -m tests.engines.spark.gates.scripted_fleet FOLDER`` reads ``FOLDER/script.json``. Rows
 become visible a few at a time, in a source of the test's own with a frontier that it tells, or in
-one of ours, which tells its own; how many are is kept, so that a process that is started again goes
+one that tells its own; how many are is kept, so that a process that is started again goes
 on. Every batch of every query leaves ``FOLDER/out/QUERY/BATCH.json``: the windows that
 it emitted, with the numbers of their rows. Asked to die at a phase, it kills itself with its JVM.
 """
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.errors import StreamingQueryException
@@ -52,7 +53,9 @@ class Stream:
     events_ms: list[int]
     window_ms: int
     delay_ms: int
-    source: str = "scripted"  # or "log", "kafka ADDRESS", "payload ADDRESS", an address of Redis
+    source: str = (
+        "scripted"  # or "log", "files", "kafka ADDRESS", "payload ADDRESS", an address of Redis
+    )
 
     def windows(self) -> dict[int, list[int]]:
         """All rows by the end of their window."""
@@ -210,6 +213,31 @@ class LogInput(ScriptedInput):
         return read_log(spark, self._log)
 
 
+class FileInput(ScriptedInput):
+    """A folder of parquet files, each named by the number of its last row and one."""
+
+    told = None
+
+    @property
+    def _files(self) -> Path:
+        return self._folder / "files" / self._stream.name
+
+    def visible(self) -> int:
+        return max((int(path.stem) for path in self._files.glob("[0-9]*.parquet")), default=0)
+
+    def show(self, until: int) -> None:
+        if until == self.visible():
+            return
+        rows = rows_of(self._stream, range(self.visible(), until))
+        hidden = self._files / f".{until}"
+        pq.write_table(pa.Table.from_batches([rows]), hidden)
+        hidden.rename(self._files / f"{until}.parquet")
+
+    def load(self, spark: SparkSession) -> DataFrame:
+        self._files.mkdir(parents=True, exist_ok=True)
+        return spark.readStream.schema(SCHEMA).parquet(str(self._files))
+
+
 class RedisInput(ScriptedInput):
     """A stream of Redis."""
 
@@ -276,8 +304,9 @@ def input_of(folder: Path, stream: Stream) -> ScriptedInput:
     kind, _, address = stream.source.partition(" ")
     if kind in ("kafka", "payload"):
         return KafkaInput(address, stream, in_payload=kind == "payload")
-    if kind in ("log", "scripted"):
-        return LogInput(folder, stream) if kind == "log" else ScriptedInput(folder, stream)
+    here = {"log": LogInput, "files": FileInput, "scripted": ScriptedInput}
+    if kind in here:
+        return here[kind](folder, stream)
     return RedisInput(kind, stream)
 
 

@@ -63,6 +63,22 @@ def test_a_folder_that_was_made_within_the_same_tick_is_looked_into(
     assert folder.mark() != mark
 
 
+def test_only_folders_that_may_have_more_are_named_again(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for path in (one, two):
+        path.mkdir()
+    clock = VirtualClock(time.time() + 60)
+    folder = LocalFolder(str(tmp_path), clock)
+    assert set(folder.look()) == {str(tmp_path), str(one), str(two)}
+    assert folder.look() == ()
+    tick()
+    (two / "file").write_text("row")
+    assert folder.look() == (str(two),)
+    assert folder.look() == ()
+    young = LocalFolder(str(tmp_path), VirtualClock(time.time()))
+    assert set(young.look()) == set(young.look()), "a change within the same tick would not show"
+
+
 def test_a_folder_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         LocalFolder(str(tmp_path / "none")).mark()

@@ -42,7 +42,7 @@ _OURS: dict[str, type[Source]] = {
 _KAFKA = ("KafkaMicroBatchStream", "KafkaSource")
 # What they read, by the class that Spark has for them: the folder of which a change tells.
 _FOLDERS = {"FileStreamSource": "", "DeltaSource": "_delta_log"}
-_PATTERN = frozenset("*?[{")
+_PATTERN = frozenset("*?[]{}\\")
 _LOCAL = "file:"
 
 Mark = Hashable
@@ -112,6 +112,16 @@ class LocalFolder:
         with os.scandir(path) as entries:
             folders = tuple(each.path for each in entries if each.is_dir())
         return _Listing(seen.st_ctime_ns, folders, settled)
+
+    def look(self) -> tuple[str, ...]:
+        """Return the folders that may have files which they had not when this was last asked."""
+        before = self._below
+        self.mark()
+        return tuple(
+            folder
+            for folder, listing in self._below.items()
+            if not listing.settled or listing != before.get(folder)
+        )
 
     def forget(self) -> None:
         """Keep what is known of the folders."""
@@ -277,9 +287,9 @@ class ArrivalsFinder:
         key = path if path.startswith(_LOCAL) else f"{id(execution)} {path}"
         found = self._folders.get(key)
         if found is None:
-            local = path.startswith(_LOCAL) and not _PATTERN & set(path)
+            local = local_folder(path)
             folder: Arrivals = (
-                LocalFolder(_local(path), self._clock) if local else HadoopFolder(path, execution)
+                HadoopFolder(path, execution) if local is None else LocalFolder(local, self._clock)
             )
             found = self._folders[key] = SharedArrivals(folder, self._clock)
         return found
@@ -302,10 +312,20 @@ def _below(path: str, folder: str) -> str:
     return f"{path.rstrip('/')}/{folder}".rstrip("/")
 
 
-def _local(path: str) -> str:
-    """Return a path of this machine.
+def local_folder(path: str) -> str | None:
+    """Return a path of this machine; None: it is one of another, or a pattern.
 
-    >>> _local("file:/tmp/in"), _local("file:///tmp/in")
+    >>> local_folder("file:/tmp/in"), local_folder("file:///tmp/in")
     ('/tmp/in', '/tmp/in')
+    >>> local_folder("hdfs://name/in"), local_folder("file:/tmp/*")
+    (None, None)
     """
+    if not path.startswith(_LOCAL) or _PATTERN & set(path):
+        return None
     return "/" + path.removeprefix(_LOCAL).lstrip("/")
+
+
+def qualified(path: str, conf: JavaObject) -> str:
+    """Return a path as the user wrote it with its file system, by the configuration of Hadoop."""
+    found = JavaClass("org.apache.hadoop.fs.Path", conf._gateway_client)(path)
+    return str(found.getFileSystem(conf).makeQualified(found).toString())

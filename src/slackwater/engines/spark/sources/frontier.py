@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.plans.event_time import TracedWatermark
 from slackwater.engines.spark.plans.tree import relation_options
-from slackwater.engines.spark.sources import spark_kafka
+from slackwater.engines.spark.sources import file_frontier, spark_kafka
 from slackwater.engines.spark.sources.base import Source, SourceOptions
 from slackwater.engines.spark.sources.directives import DirectivesFile
 from slackwater.engines.spark.sources.feed import FeedSource
@@ -175,11 +175,11 @@ def source_frontier(
     NoFrontier
         With the reason, where the source does not tell it.
     """
-    name, column = traced.source_name, traced.column
-    if name not in _LOGS and name not in (FeedSource.FORMAT, "rate", spark_kafka.FORMAT):
+    name, column = traced.source_name.partition("[")[0], traced.column  # files: their folder
+    known = (FeedSource.FORMAT, "rate", spark_kafka.FORMAT, file_frontier.FILES)
+    if name not in _LOGS and name not in known:
         # others may not even have options to read
-        kind = name.partition("[")[0] or "of the query"  # files have their folder behind it
-        raise NoFrontier(f"the source {kind} does not tell how far it has come")
+        raise NoFrontier(f"the source {name or 'of the query'} does not tell how far it has come")
     if column is None:
         raise NoFrontier("the event time is computed")
     options = relation_options(traced.source)
@@ -189,6 +189,8 @@ def source_frontier(
         return _log(_LOGS[name], column, traced, execution)
     if name == spark_kafka.FORMAT:
         return _kafka(column, traced, execution)
+    if name == file_frontier.FILES:
+        return _files(column, traced, execution)
     texts = {key.lower(): value for key, value in options.items()}
     return _rate(texts, execution, offsets_of)
 
@@ -256,6 +258,15 @@ def payload_frontier(
     refuse_limited(traced.source)
     options = relation_options(traced.source)
     return kafka_source_frontier(execution, traced.place, traced.places, options, times.event_time)
+
+
+def _files(column: str, traced: TracedWatermark, execution: JavaObject) -> RemoteFrontier:
+    refuse_limited(traced.source)
+    if (why_not := file_frontier.why_untold(traced.source, column)) is not None:
+        raise NoFrontier(why_not)
+    return file_frontier.parquet_frontier(
+        traced.source, column, execution, traced.place, traced.places
+    )
 
 
 def _rate(options: Mapping[str, str], execution: JavaObject, offsets_of: OffsetsOf) -> RateFrontier:

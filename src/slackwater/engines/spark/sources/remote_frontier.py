@@ -86,8 +86,8 @@ class RemoteFrontier:
         self._failed = True
 
 
-def offset_read(execution: JavaObject, place: int, places: int) -> dict[str, Any] | None:
-    """Return up to where a query has read its source; None: it has not begun.
+def source_at(execution: JavaObject, place: int, places: int) -> JavaObject | None:
+    """Return a source of an execution; None: it has not begun.
 
     Parameters
     ----------
@@ -97,5 +97,13 @@ def offset_read(execution: JavaObject, place: int, places: int) -> dict[str, Any
     sources = execution.sources()
     if sources is None or sources.size() != places:
         return None
-    offset = execution.availableOffsets().get(sources.apply(place))
+    return sources.apply(place)
+
+
+def offset_read(execution: JavaObject, place: int, places: int) -> dict[str, Any] | None:
+    """Return up to where a query has read its source; None: it has not begun."""
+    source = source_at(execution, place, places)
+    if source is None:
+        return None
+    offset = execution.availableOffsets().get(source)
     return json.loads(offset.get().json()) if offset.isDefined() else None
