@@ -66,34 +66,6 @@ def test_a_table_is_as_old_as_what_it_shows() -> None:
     assert order(table, *windows_late)[0] == "table"
 
 
-def test_nobody_waits_for_a_table_s_batch_beside_free_slots() -> None:
-    """It is not due again for a second: that it has ended may be told along with others."""
-    metrics = QueryMetrics(
-        batches=5, rows=5000, batch_s=0.2, batch_fixed_s=0.2, batch_start_s=NOW_S - 4.8
-    )
-    spec = QuerySpec("table", max_wait_s=100.0, target_s=5.0)
-    table = QueryState(spec, "waiting", NOW_S - 4.5, metrics=metrics)
-
-    def patience(query: QueryState, slots: int) -> bool:
-        (admission,) = policies.load("klink").decide(Snapshot(NOW_S, slots, (query,))).admissions
-        return admission.patient
-
-    assert patience(table, slots=2)
-    assert not patience(table, slots=1)
-    assert not patience(replace(table, metrics=replace(metrics, batch_s=4.5)), slots=2)
-    assert not patience(replace(table, metrics=QueryMetrics()), slots=2)  # its first batch
-
-
-def test_a_window_that_takes_two_batches_is_heard_of_at_once() -> None:
-    policy = policies.load("klink")
-    queries = (waiting("two", 0.2), waiting("one", 0.2, one_batch=True))
-    found = policy.decide(Snapshot(NOW_S, 4, queries)).admissions
-    assert {admission.query: admission.patient for admission in found} == {
-        "two": False,
-        "one": True,
-    }
-
-
 def full_machine(seed: int) -> list[SimulatedQuery]:
     """Return queries whose rows cost much: who is late has more of them."""
     costs = BatchCosts(0.16, 0.11, 1e-4, 0.03, beside=0.49, spread=0.4)

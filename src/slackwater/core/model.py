@@ -226,7 +226,6 @@ class Admission:
     figures: Figures | None = None
     operators: int | None = None  # run only so many of them, from the source on; None: all
     watermark_s: float | None = None  # run with this watermark at least, or not yet; None: any
-    patient: bool = False  # nobody waits for its end: it may be told a moment late
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,7 +276,6 @@ class Grant(Message, frozen=True):
     seq: Count
     rows: Count | None = None  # at most; None: as many as there are
     watermark_ms: Count | UnsetType = UNSET  # that its batch must run with, or it waits on
-    patient: bool | UnsetType = UNSET  # its next arrival may be told a moment late
 
 
 class Beat(Message, frozen=True, omit_defaults=True):

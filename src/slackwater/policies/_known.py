@@ -35,7 +35,6 @@ class Known:
         self.drain_s = math.inf  # from when on it is worth while to read early
         self.tries = 0  # sweeps in a row, when one could be expected, that closed no window
         self.refreshing = False  # its next batch shows newer rows and completes no window
-        self.every_s = 0.0  # between two batches that refresh it
         self.stretch = 1.0  # of the time between two looks: who finds nothing is asked less often
         self.soft_until_s = -math.inf  # until then it gives way to sweeps that are near
         # Batches after which one came at once, to write sessions that had ended.

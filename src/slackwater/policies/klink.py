@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from statistics import median
 
 from slackwater import progress
@@ -41,7 +40,6 @@ HEARD_S = 2.0  # until every gate has heard for how long it is to hold
 INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much too early
 IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
 PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it still does
-RESTS_S = 0.7  # until its next batch: the end of this one may be told half a second late
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
@@ -245,7 +243,6 @@ class Klink(KlinkPaper):
         else:
             most_s = max(fair_s, SILENT_S, self._load.look_s)
             every_s = min(fair_s * known.stretch, most_s)
-        known.every_s = every_s
         known.stretch = min(known.stretch, max(1.0, most_s / fair_s))
         known.soft_until_s = -1.0 if is_promised(query) else began_s + 2 * every_s
         more = known.supply.more if metrics.backlog_rows is None else known.epochs.behind
@@ -322,9 +319,7 @@ class Klink(KlinkPaper):
             if known.refreshing and now_s < known.soft_until_s and _needed(near_s, left, ends_s):
                 continue
             left -= 1
-            admission = self._admission(query, snapshot)
-            patient = left > 0 and self._rests(known, query)
-            yield replace(admission, patient=True) if patient else admission
+            yield self._admission(query, snapshot)
         if self._short_of_memory:
             return
         for place in self._due_queries.to_drain(now_s):
@@ -334,15 +329,6 @@ class Klink(KlinkPaper):
             if not beside and not _needed(near_s, left, ends_s):
                 yield self._admission(query, snapshot, drain=True)
                 return  # one at a time: two drains could hold up a sweep together
-
-    def _rests(self, known: Known, query: QueryState) -> bool:
-        """Tell whether its next batch is not due for a while after this one, as far as is known."""
-        if known.fruitless or known.epochs.behind or query.metrics.batch_s is None:
-            return False
-        if not known.refreshing and not (known.rank == SWEEP and query.spec.one_batch):
-            return False
-        every_s = known.every_s if known.refreshing else known.epochs.period_s
-        return every_s - query.metrics.batch_s > RESTS_S
 
     def _is_much(self, query: QueryState, now_s: float) -> bool:
         """Tell whether the rows that wait are worth a drain that slows other batches down."""

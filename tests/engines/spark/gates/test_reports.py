@@ -3,7 +3,6 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from slackwater.engines.spark.gates.clock import ClockGate
 from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 from slackwater.engines.spark.gates.reports import Reports
 
@@ -27,22 +26,3 @@ def test_what_was_put_off_comes_behind_what_is_urgent(spark: SparkSession) -> No
     assert reports.next() == ["{idle}", "{terminated}"]
     report(reports.put_off(), "{progress}")
     assert reports.next() == ["{progress}"], "nothing is put off for long"
-
-
-def test_who_was_let_in_patiently_comes_back_along_with_others(spark: SparkSession) -> None:
-    handles = Handles(spark)
-    reports = Reports(handles)
-    patient, other = (ClockGate(handles, name, name, reports) for name in ("patient", "other"))
-
-    def come_back() -> list[str]:
-        for gate in (patient, other):
-            handles.call(gate._report("arrive"))
-        return reports.next()
-
-    assert come_back() == ["arrive patient ", "arrive other "]
-    patient.grant(patient=True)
-    assert come_back() == ["arrive other ", "arrive patient "]
-    handles.call(patient._report("arrive"))
-    assert reports.next() == ["arrive patient "], "nothing is put off for long"
-    patient.grant()
-    assert come_back() == ["arrive patient ", "arrive other "]

@@ -61,7 +61,7 @@ class Fleet:
         gate.grant, gate.close = self._grant, lambda bound_s: None
         return run
 
-    def _grant(self, patient: bool) -> None:
+    def _grant(self) -> None:
         self.grants += 1
 
     def _wait_on(self, name: str, run: Held) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from slackwater.core.model import (
     Memory,
@@ -331,21 +331,13 @@ class GateDriver:
             query = self.store.queries.get(admission.query)
             if query is not None and query.state.phase == "waiting":
                 query.stage = admission.figures.stage if admission.figures is not None else ""
-                self._grant(
-                    query, admission.row_limit, admission.watermark_s, admission.patient or UNSET
-                )
+                self._grant(query, admission.row_limit, admission.watermark_s)
 
-    def _grant(
-        self,
-        query: Query,
-        row_limit: int | None,
-        watermark_s: float | None = None,
-        patient: bool | UnsetType = UNSET,
-    ) -> None:
+    def _grant(self, query: Query, row_limit: int | None, watermark_s: float | None = None) -> None:
         query.enter("running", self.clock.now())
         if query.gate is not None:
             needed_ms = UNSET if watermark_s is None else round(1000 * watermark_s)
-            grant = Grant(query.state.name, query.seq, row_limit, needed_ms, patient)
+            grant = Grant(query.state.name, query.seq, row_limit, needed_ms)
             self._server.renew(query.gate, grant)
 
     # -- what comes in --------------------------------------------------------------------------

@@ -62,8 +62,6 @@ class ClockGate:
         self._reports = reports
         self._shows = shows
         self._permits = concurrent.Semaphore(0)
-        self._patient = concurrent.atomic.AtomicBoolean(False)  # whether its next report may wait
-        self._is_patient = False  # the same, as far as is known here
         self._hold_ms = concurrent.atomic.AtomicReference(0)  # open until told otherwise
         self._holds_ms = 0  # the same, as far as is known here
         self._setting = threading.Lock()  # guards both
@@ -77,17 +75,8 @@ class ClockGate:
         """Whether the query's thread waits here at this moment."""
         return bool(self._permits.hasQueuedThreads())
 
-    def grant(self, patient: bool = False) -> None:
-        """Let the query that waits run one trigger.
-
-        Parameters
-        ----------
-        patient
-            Nobody need hear at once that it has come back: that wakes two processes.
-        """
-        if patient != self._is_patient:
-            self._patient.set(patient)
-            self._is_patient = patient
+    def grant(self) -> None:
+        """Let the query that waits run one trigger."""
         self._permits.release()
 
     def close(self, max_wait_s: float) -> None:
@@ -185,19 +174,13 @@ class ClockGate:
 
     def _report(self, what: str, shown: JavaObject = None) -> JavaObject:
         """Return ``() → boolean``: report a line; where that cannot be nobody listens."""
-        handles, offer = self._handles, self._offer()
+        handles, offer = self._handles, self._reports.offer()
         if shown is None:
             return handles.insert(offer, 0, f"{what} {self.run} ")
         text = handles.type(_STRING)
         line = handles.method(_STRING, "concat", text, text, of=f"{what} {self.run} ")
         line = handles.collect(line, handles.returning(shown, text))
         return handles.collect(offer, handles.returning(line, handles.object))
-
-    def _offer(self) -> JavaObject:
-        """Return ``(Object line) → boolean``: report it at once, or along with others."""
-        owner = "java.util.concurrent.atomic.AtomicBoolean"
-        patient = self._handles.method(owner, "get", self._handles.bool, of=self._patient)
-        return self._handles.choose(patient, self._reports.put_off(), self._reports.offer())
 
     def _hold(self) -> JavaObject:
         """Return ``() → Object``: report the arrival, wait for a permit, tell the time.

@@ -77,7 +77,7 @@ class Granter:
                     held.leave_to_spark()
                     why_not = str(error)
                 held.granted_s = self._clock.monotonic()
-                held.gate.grant(grant.patient is True)
+                held.gate.grant()
         except TooEarly:
             self._wait_on(grant.query, held)
         if why_not is not None:  # not within the turn: who follows changes may wait for it
