@@ -66,6 +66,19 @@ def test_a_table_is_as_old_as_what_it_shows() -> None:
     assert order(table, *windows_late)[0] == "table"
 
 
+def test_a_loose_promise_is_not_more_urgent_than_a_strict_one() -> None:
+    """It is due while minutes are left until it breaks."""
+    metrics = QueryMetrics(
+        batches=5, rows=5000, batch_s=0.2, batch_fixed_s=0.2, batch_start_s=NOW_S - 560.0,
+        max_event_s=NOW_S - 560.0,
+    )  # fmt: skip
+    spec = QuerySpec("table", max_wait_s=9000.0, target_s=600.0)
+    table = QueryState(spec, "waiting", NOW_S - 559.0, metrics=metrics)
+    late = [replace(waiting(f"q{n}", 0.2), since_s=NOW_S - 8.0) for n in range(4)]
+    early = [replace(one, metrics=replace(one.metrics, batch_start_s=NOW_S - 9.0)) for one in late]
+    assert order(table, *early)[-1] == "table"
+
+
 def full_machine(seed: int) -> list[SimulatedQuery]:
     """Return queries whose rows cost much: who is late has more of them."""
     costs = BatchCosts(0.16, 0.11, 1e-4, 0.03, beside=0.49, spread=0.4)

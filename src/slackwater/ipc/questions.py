@@ -207,6 +207,7 @@ class Watched(Struct, frozen=True):
     opened: int = 0  # gates that have opened by themselves, after too long a wait
     extra_slots: int = 0  # given because cores idled while queries waited
     unheld: bool = False  # nobody is held for a while, because that did not help
+    let_through: int = 0  # queries that are not held for a while: they had waited too long
     asked: int = 0  # questions to sources of queries that had found nothing
     asking_s: float = 0.0  # CPU time that those took, about
 

@@ -40,6 +40,7 @@ HEARD_S = 2.0  # until every gate has heard for how long it is to hold
 INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much too early
 IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
 PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it still does
+OLD_S = 2.0  # that a query with a target counts as older than its wait, at most
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
@@ -263,8 +264,10 @@ class Klink(KlinkPaper):
         if known.refreshing:
             chance /= 1 + known.fruitless
             chance *= 1.0 if is_promised(query) else UNPROMISED
-            if query.spec.target_s is not None:  # as old as what it shows, like a window's result
-                ripe_s = min(ripe_s, max(shown_s(query), ripe_s - query.spec.target_s))
+            if query.spec.target_s is not None and not known.fruitless:
+                # As old as what it shows, like a window's result; but no older for a loose promise.
+                oldest_s = min(query.spec.target_s, OLD_S)
+                ripe_s = min(ripe_s, max(shown_s(query), ripe_s - oldest_s))
         elif known.rank != OTHER:
             # Who catches up with hours is not older than who has waited for a window.
             oldest_s = max(known.epochs.period_s, OLDEST_S)

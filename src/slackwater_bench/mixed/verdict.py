@@ -80,10 +80,10 @@ def _compared(kind: str, ours: Sequence[Entry], rivals: Mapping[str, Sequence[En
     """
     found_s, above_s = _seconds(kind, ours), _above_source_s(kind, ours)
     rivals_s = {arm: _above_source_s(kind, runs) for arm, runs in rivals.items()}
-    known = {arm: seconds for arm, seconds in rivals_s.items() if seconds is not None}
+    known = {arm: seconds for arm, seconds in rivals_s.items() if seconds and seconds > 0}
     best = min(known, key=known.__getitem__) if known else None
     ratio = None
-    if above_s is not None and best is not None and known[best] > 0:
+    if above_s is not None and best is not None:
         ratio = round(max(0.0, above_s) / known[best], 4)
     every = [*ours, *(run for runs in rivals.values() for run in runs)]
     return {
@@ -93,6 +93,9 @@ def _compared(kind: str, ours: Sequence[Entry], rivals: Mapping[str, Sequence[En
         "best": best,
         "best_s": None if best is None else _seconds(kind, rivals[best]),
         "best_above_s": None if best is None else known[best],
+        "least_s": min(
+            filter(None, (_seconds(kind, runs) for runs in rivals.values())), default=None
+        ),
         "source_s": mean_of([run["kinds"][kind]["source_s"] for run in _having(kind, every)]),
         "ratio": ratio,
     }
@@ -115,8 +118,8 @@ def _against_rivals(
 
 def _no_harm(kinds: Mapping[str, Entry]) -> Iterator[Bar]:
     for name, kind in kinds.items():
-        if kind["seconds"] is not None and kind["best_s"]:
-            share = round(kind["seconds"] / kind["best_s"], 4)
+        if kind["seconds"] is not None and kind["least_s"]:
+            share = round(kind["seconds"] / kind["least_s"], 4)
             yield Bar(f"{name}: of the best rival", share, NO_HARM)
 
 
@@ -182,9 +185,13 @@ def _seconds(kind: str, runs: Sequence[Entry]) -> float | None:
 
 def _above_source_s(kind: str, runs: Sequence[Entry]) -> float | None:
     """Return the mean less what each run's own sources make; of ages that is nothing."""
-    kinds = [run["kinds"][kind] for run in _having(kind, runs)]
-    means = [(each["seconds"]["mean"], each["source_s"] or 0.0) for each in kinds]
-    return mean_of([None if mean is None else round(mean - source, 6) for mean, source in means])
+    return mean_of([_above_s(run["kinds"][kind]) for run in _having(kind, runs)])
+
+
+def _above_s(kind: Entry) -> float | None:
+    source_s = kind["source_s"] if kind["measure"] == "latency" else 0.0
+    mean_s = kind["seconds"]["mean"]
+    return None if mean_s is None or source_s is None else float(round(mean_s - source_s, 6))
 
 
 def _having(kind: str, runs: Sequence[Entry]) -> list[Entry]:

@@ -59,6 +59,7 @@ COUNTERS = (
 FLEET_GAUGES = (
     ("slots", "slots", "Micro-batches that may run at once."),
     ("extra_slots", "extra_slots", "Given beside those, because cores idled while queries waited."),
+    ("let_through", "let_through", "Queries that are not held for a while: they waited too long."),
 )
 QUERY, FLEET = ("query_name", "app_name"), ("fleet_name", "app_name")
 ENDED = ("stopped", "failed")

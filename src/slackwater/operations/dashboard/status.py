@@ -29,6 +29,7 @@ class FleetStatus(Struct, frozen=True):
     gate: str | None
     slots: int
     extra_slots: int
+    let_through: int
     opened: int
     asked: int  # questions to sources of queries that had found nothing
     asking_s: float  # CPU time that those took
@@ -118,6 +119,7 @@ def fleet_status(name: str, answer: Watched) -> FleetStatus:
         gate=answer.gate,
         slots=answer.slots,
         extra_slots=answer.extra_slots,
+        let_through=answer.let_through,
         opened=answer.opened,
         asked=answer.asked,
         asking_s=answer.asking_s,

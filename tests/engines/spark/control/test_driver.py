@@ -18,12 +18,14 @@ from slackwater.core import (
     InputStream,
     QuerySpec,
     QueryState,
+    RealClock,
     SlackwaterError,
     Snapshot,
     Window,
 )
 from slackwater.core.model import Outlook, Sweep
-from slackwater.engines.spark.control.driver import QueryStore
+from slackwater.engines.spark.control.driver import GateDriver, QueryStore
+from slackwater.engines.spark.control.guard import Guard
 from slackwater.engines.spark.control.process import ControllerProcess
 from slackwater.engines.spark.control.service import (
     ControllerService,
@@ -519,6 +521,23 @@ def test_gates_that_open_by_themselves_are_counted(path: Path, gate: Gate) -> No
     gate.arrive("b", 1)
     gate.arrive("b", 2)  # its first trigger has gone on without a grant
     eventually(lambda: watched(path).opened == 1)
+
+
+def test_the_guard_hears_of_gates_that_open_by_themselves(path: Path) -> None:
+    heard: list[str] = []
+
+    class Heard(Guard):
+        def gate_opened(self, query: str, now_s: float) -> None:
+            heard.append(query)
+
+    driver = GateDriver(path, RealClock(), 1, guard=Heard(2, lambda: 0.0))
+    one, other = socket.socketpair()
+    with one, other:
+        gate = Client(one)
+        for number in (1, 2):
+            driver.received(gate, Arrive("a", number))
+    driver.close()
+    assert heard == ["a"]
 
 
 class TestInputs:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from slackwater.core import QueryMetrics, QuerySpec, QueryState, Snapshot
-from slackwater.engines.spark.control.guard import LOOK_S, OPEN_S, Guard
+from slackwater.engines.spark.control.guard import LATELY_S, LOOK_S, OPEN_S, Guard
 from slackwater.engines.spark.control.service import ControllerService, ControllerSettings
 
 
@@ -110,6 +110,28 @@ def test_who_waits_longer_than_unheld_several_times_in_a_row_is_not_held() -> No
     assert not waits.guard.lets_through("held", waits.now_s + OPEN_S)
     assert not waits.guard.holds_all(waits.now_s)
     assert not waits.guard.why_let_through(waits.now_s + OPEN_S)
+
+
+def test_whose_gate_opens_by_itself_again_and_again_is_not_held() -> None:
+    """Whatever else is told: nobody had let it in for as long as it may be held."""
+    assert not opened_at(1000.0, 1010.0)
+    assert opened_at(1000.0, 1010.0, 1020.0)
+    assert not opened_at(1000.0, 1000.0 + LATELY_S, 1000.0 + 2 * LATELY_S)  # now and then
+    assert not opened_at(1000.0, 1010.0, 1020.0, priority=0.5)  # others are more important
+
+
+def opened_at(*times_s: float, priority: float = 1.0) -> bool:
+    """Return whether a query is let through whose gate has opened by itself at these times."""
+    used_s = iter(range(100))
+    guard = Guard(2, lambda: float(next(used_s)))
+    queries = tuple(QueryState(QuerySpec(*q)) for q in (("q", priority), ("other", 1.0)))
+    for at_s in times_s:
+        guard.gate_opened("q", at_s)
+        for look_s in (at_s, at_s + LOOK_S):
+            guard.look(look_s, Snapshot(look_s, 3, queries), {}, free=3)
+    assert not guard.lets_through("other", times_s[-1])
+    assert not guard.lets_through("q", times_s[-1] + 2 * OPEN_S)
+    return guard.lets_through("q", times_s[-1] + LOOK_S)
 
 
 def test_a_wait_that_plain_spark_explains_is_none_too_many() -> None:

@@ -87,3 +87,12 @@ def test_the_group_of_a_job_that_runs_is_told(spark: SparkSession, tmp_path: Pat
         go_on.touch()
         thread.join()
     eventually(lambda: "a run" not in ask())
+
+
+def test_beside_jobs_of_nobody_known_a_batch_is_believed_to_work_for_longer() -> None:
+    """They may be its own: of a `foreachBatch` that starts them in other threads."""
+    driver = Driver()
+    watch = driver.watch()
+    driver.active = {""}
+    assert not any(watch.look({"threads": 0.0}, 1.5 + 0.5 * step) for step in range(10))
+    assert watch.look({"threads": 0.0}, 1.5 + PLANNED_S) == {"threads"}

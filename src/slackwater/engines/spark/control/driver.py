@@ -60,9 +60,16 @@ HARDLY = 0.8  # a bound on waiting that changes by less is not told
 
 
 class QueryStore:
-    """Every query that gates have told of."""
+    """Every query that gates have told of.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    on_opened
+        Called with a query whose gate has opened by itself.
+    """
+
+    def __init__(self, on_opened: Callable[[str], None] = lambda name: None) -> None:
+        self._on_opened = on_opened
         self.queries: dict[str, Query] = {}
         self.put_off: set[str] = set()  # those whose specs say that some batches begin later
         self.memory: Memory | None = None
@@ -175,6 +182,7 @@ class QueryStore:
         query = self._query(message.query)
         if query.gate is gate and query.state.phase == "waiting" and message.seq > query.seq:
             self.opened += 1
+            self._on_opened(message.query)
             log.info("the gate of %s has opened by itself: it had waited too long", message.query)
         query.gate, query.seq = gate, message.seq
         if message.again is True:
@@ -257,7 +265,7 @@ class GateDriver:
         self._held_up = held_up
         self.slots = slots
         self.hold_nothing = hold_nothing
-        self.store = QueryStore()
+        self.store = QueryStore(self._on_opened)
         self._answers = answers
         self._released_s = math.inf  # when the next query may begin that must not yet
         self._hold_s = 0.0  # that gates are told
@@ -292,6 +300,10 @@ class GateDriver:
         if guard.due(snapshot.now_s) and self.store.is_local and not self.hold_nothing:
             guard.look(snapshot.now_s, snapshot, self._held_up(given), given.free_slots, cores)
         return given
+
+    def _on_opened(self, name: str) -> None:
+        if self.guard is not None:
+            self.guard.gate_opened(name, self.clock.now())
 
     def _shown(self, state: QueryState, now_s: float) -> QueryState:
         """Show a query that must not begin yet as one that is not there yet."""

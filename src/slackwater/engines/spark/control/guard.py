@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from slackwater.common.moments import clock_time
@@ -18,15 +19,17 @@ OPEN_AFTER = 10  # looks in a row with all that may be given given
 OPEN_S = 30.0  # so long nobody is held, or one query is not; then it is tried again
 MOST = 3  # times the slots that there are
 PLAIN_ROUNDS = 1.1  # of all queries through all slots: plain Spark makes nobody wait longer
+LATELY_S = 600.0  # longer ago it does not count that a gate has opened by itself
 LEAST_ROUND_S = 2.0  # shorter ones are not told from noise
-WRONGED = 3  # waits in a row of one query that were longer
+WRONGED = 3  # waits in a row of one query that were longer, or times that its gate gave up
 
 
 class Guard:
     """Gives slots while due work waits beside idle cores; if that does not help, holds nobody.
 
     A query that waits longer than plain Spark would make it wait, again and again, is let through
-    for a while, unless others are more important.
+    for a while, unless others are more important; and so is one whose gate has opened by itself
+    again and again.
 
     Parameters
     ----------
@@ -54,6 +57,7 @@ class Guard:
         self._open_until_s = 0.0
         # Of each query the last wait that was too long, by its admissions, and how many in a row.
         self._waits: dict[str, tuple[int, int]] = {}
+        self._opened: dict[str, deque[float]] = {}  # when each gate gave up, the last times
         self._let_through: dict[str, float] = {}  # until when each is not held
         self.extra = 0  # slots given beside those that there are
 
@@ -77,6 +81,10 @@ class Guard:
             for query, until_s in self._let_through.items()
             if 0.0 < until_s - now_s <= OPEN_S
         }
+
+    def gate_opened(self, query: str, now_s: float) -> None:
+        """Take it that a gate has opened by itself: nobody had let its query in for too long."""
+        self._opened.setdefault(query, deque(maxlen=WRONGED)).append(now_s)
 
     def due(self, now_s: float) -> bool:
         """Tell whether it is time for a look."""
@@ -140,11 +148,20 @@ class Guard:
             wronged = wronged + 1 if state.admissions == seen + 1 else 1
             self._waits[name] = (state.admissions, wronged)
             if wronged >= WRONGED:
-                self._let_through[name] = now_s + OPEN_S
-                log.warning("%s had to wait too long: it is not held for %.0f s", name, OPEN_S)
+                self._let(name, now_s)
         self._waits = {n: wait for n, wait in self._waits.items() if n in states}
+        self._opened = {n: times for n, times in self._opened.items() if n in states}
+        for name, times in self._opened.items():
+            lately = len(times) == WRONGED and 0.0 <= now_s - times[0] < LATELY_S
+            if lately and states[name].spec.priority >= first:
+                times.clear()
+                self._let(name, now_s)
         self._let_through = {
             n: until_s
             for n, until_s in self._let_through.items()
             if n in states and 0.0 < until_s - now_s <= OPEN_S
         }
+
+    def _let(self, query: str, now_s: float) -> None:
+        self._let_through[query] = now_s + OPEN_S
+        log.warning("%s had to wait too long: it is not held for %.0f s", query, OPEN_S)

@@ -185,6 +185,9 @@ class ControllerService:
             opened=store.opened,
             extra_slots=driver.guard.extra if driver.guard else 0,
             unheld=driver.guard is not None and driver.guard.is_open(driver.clock.now()),
+            let_through=len(driver.guard.why_let_through(driver.clock.now()))
+            if driver.guard
+            else 0,
             asked=store.inputs.asked,
             asking_s=store.inputs.asking_s,
             memory=store.memory,

@@ -97,6 +97,7 @@ class ExecutionView:
         self._largest: bool | None = None  # of several watermarks; None: not looked at yet
         self._checked = False  # whether late rows are filtered by the watermark before
         self._thread_cpu_ns: JavaObject = None  # tells what its thread has used
+        self._thread_hidden = False  # nobody can see that
 
     def hear(self, shown: str) -> dict[str, Any] | None:
         """Take what it shows at its gate; return the last batch's progress, once.
@@ -138,6 +139,8 @@ class ExecutionView:
 
     def thread_cpu_s(self) -> float | None:
         """Return the CPU time that the query's own thread has used; ``None`` if nobody can see."""
+        if self._thread_hidden:
+            return None
         try:
             if self._thread_cpu_ns is None:
                 handles, thread = self._handles, self._execution.queryExecutionThread()
@@ -149,6 +152,7 @@ class ExecutionView:
             used_ns = int(self._handles.call(self._thread_cpu_ns))
         except Exception as error:
             log.info("the CPU time of a query's thread is not known: %s", first_line(str(error)))
+            self._thread_hidden = True
             return None
         return used_ns / 1e9 if used_ns >= 0 else None  # a thread that has ended has none
 

@@ -11,23 +11,24 @@ from slackwater.engines.spark.gates.method_handles import Handles, JavaObject
 
 log = logging.getLogger("slackwater.fleet")
 
-_GROUP = re.compile(r"Some\(([^)]*)\)")  # as a Scala option prints itself
+_GROUP = re.compile(r"Some\(([^)]*)\)|None")  # as a Scala option prints itself
 
 LONG_S = 1.0  # after its grant: most batches are over by then
 RESTS = 0.02  # of a core: a thread that plans gets more, also of a machine that is full
-PLANNED_S = 10.0  # nobody plans for so long: where a thread shows no CPU time, that must do
+PLANNED_S = 10.0  # nobody plans for so long: where it cannot be told otherwise, that must do
 
 
 class SinkWatch:
     """Looks at batches that have run for long: have they a job, and does their own thread work?
 
     Spark groups jobs by a query's run. How full the machine is tells nothing: a thread that
-    sleeps uses no CPU time on any.
+    sleeps uses no CPU time on any. Jobs of others may be those of a ``foreachBatch`` that starts
+    them in threads of its own: beside such nobody seems to rest that has not for long.
 
     Parameters
     ----------
     active
-        Returns the runs of which a job runs now.
+        Returns the groups of all jobs that run now.
     thread_cpu_s
         Returns the CPU time that the thread of a run has used so far; None: it cannot be seen.
     """
@@ -55,14 +56,16 @@ class SinkWatch:
             return self._in_sink
         # At two looks, at least: between two jobs of a batch there is a moment without one.
         before, self._quiet, waits = self._quiet, {}, set()
-        for run in long - self._active():
+        active = self._active()
+        others = not active <= granted.keys()
+        for run in long - active:
             used_s = self._thread_cpu_s(run)
             since_s, seen_s, seen_used_s = before.get(run, (now_s, now_s, None))
             self._quiet[run] = (since_s, now_s, used_s)
-            if used_s is None or seen_used_s is None:
-                rests = now_s - since_s >= PLANNED_S
-            else:
-                rests = used_s - seen_used_s < RESTS * (now_s - seen_s)
+            rests = now_s - since_s >= PLANNED_S
+            if used_s is not None and seen_used_s is not None:
+                works = used_s - seen_used_s >= RESTS * (now_s - seen_s)
+                rests = not works and (rests or not others)
             # One that wrote what its sink has answered is about to end: it waits for no slot.
             if rests or run in self._in_sink:
                 waits.add(run)
@@ -71,7 +74,7 @@ class SinkWatch:
 
 
 def active_runs(spark: SparkSession) -> Callable[[], set[str]]:
-    """Return what asks Spark for the runs of which a job runs."""
+    """Return what asks Spark for the groups of all jobs that run; one without has an empty one."""
     context: JavaObject = spark._jsc.sc()
     handles = Handles(spark)
     groups: Callable[[], str] | None = None
