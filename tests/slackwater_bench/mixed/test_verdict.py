@@ -84,7 +84,7 @@ def test_each_arm_is_judged_above_its_own_sources() -> None:
 @pytest.mark.parametrize(
     ("changes", "missed"),
     [
-        ({"cpu_s": 70.0}, "CPU, of the rival that uses least"),
+        ({"cpu_s": 70.0}, "CPU, of the rival best at most kinds"),
         ({"alive": 1}, "queries that ended or failed"),
         ({"mistakes": {"q": ["wrong"]}}, "queries with wrong results"),
         ({"python_share": 0.02}, "Python of driver and controller, of all CPU"),

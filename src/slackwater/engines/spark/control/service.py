@@ -177,17 +177,15 @@ class ControllerService:
         newest = min(max(0, fresh), len(self.controller.decisions), MOST_AT_ONCE)
         kept = tuple(islice(reversed(self.controller.decisions), newest))
         driver, store, cost = self.driver, self.driver.store, self._cost()
-        waits = self._why_held()
+        guard, now_s, waits = driver.guard, driver.clock.now(), self._why_held()
         return Watched(
-            now_s=driver.clock.now(),
+            now_s=now_s,
             slots=driver.slots,
             open=driver.hold_nothing,
             opened=store.opened,
-            extra_slots=driver.guard.extra if driver.guard else 0,
-            unheld=driver.guard is not None and driver.guard.is_open(driver.clock.now()),
-            let_through=len(driver.guard.why_let_through(driver.clock.now()))
-            if driver.guard
-            else 0,
+            extra_slots=guard.extra if guard else 0,
+            unheld=guard is not None and guard.is_open(now_s),
+            let_through=len(guard.why_let_through(now_s)) if guard else 0,
             asked=store.inputs.asked,
             asking_s=store.inputs.asking_s,
             memory=store.memory,
