@@ -348,6 +348,7 @@ def windows(rows: DataFrame, delay: str = "0 seconds") -> DataFrame:
         ({"fileNameOnly": "true"}, "may not read all of its files (filenameonly)"),
         ({"cleanSource": "delete"}, "may not read all of its files (cleansource)"),
         ({"ignoreCorruptFiles": "true"}, "may not read all of its files (ignorecorruptfiles)"),
+        ({"ignoredPathSegmentRegex": "false"}, "all of its files (ignoredpathsegmentregex)"),
     ],
 )
 def test_options_that_keep_files_back_keep_two_batches(
@@ -401,6 +402,11 @@ def test_files_that_do_not_tell_keep_two_batches(
     ("setting", "value", "reason"),
     [
         ("ignoreCorruptFiles", "true", "spark.sql.files.ignoreCorruptFiles is on"),
+        (
+            "ignoredPathSegmentRegex",
+            "^[._x]",
+            "may not read all of its files (spark.sql.files.ignoredPathSegmentRegex)",
+        ),
     ],
 )
 def test_a_setting_for_which_files_are_left_out_keeps_two_batches(
@@ -412,6 +418,11 @@ def test_a_setting_for_which_files_are_left_out_keeps_two_batches(
     finally:
         spark.conf.unset(f"spark.sql.files.{setting}")
     assert reason in str(why)
+
+
+def test_the_names_that_are_left_out_are_sparks_own(spark: SparkSession) -> None:
+    known = spark.conf.get(file_frontier._IGNORED, None)
+    assert known in (None, file_frontier._IGNORED_BY_DEFAULT)
 
 
 def test_the_source_itself_says_which_files_are_new(spark: SparkSession, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ _OPTIONS: dict[str, str | None] = {
     "basepath": None,
     "cleansource": "off",
     "filenameonly": "false",
+    "ignoredpathsegmentregex": None,
     "ignorecorruptfiles": "false",
     "ignoreinvalidpartitionpaths": "false",
     "ignoremissingfiles": "false",
@@ -59,6 +60,8 @@ _SETTINGS = (
     "spark.sql.parquet.fieldId.read.enabled",
     "spark.sql.parquet.int96TimestampConversion",
 )
+_IGNORED = "spark.sql.files.ignoredPathSegmentRegex"  # from Spark 4.3 on
+_IGNORED_BY_DEFAULT = "^[._]"
 _PATH_FILTER = "mapreduce.input.pathFilter.class"
 
 # Tells whether the next batch reads a file, by its path and the time of its last change in ms.
@@ -209,6 +212,8 @@ def why_untold(relation: JavaObject, column: str) -> str | None:
     for setting in _SETTINGS:
         if str(session.conf().get(setting, "false")).lower() == "true":
             return f"{setting} is on: what files hold may not be what is read"
+    if str(session.conf().get(_IGNORED, _IGNORED_BY_DEFAULT)) != _IGNORED_BY_DEFAULT:
+        return f"the source may not read all of its files ({_IGNORED})"
     if session.sessionState().newHadoopConf().get(_PATH_FILTER) is not None:
         return f"the source may not read all of its files ({_PATH_FILTER})"
     schema = StructType.fromJson(json.loads(relation.schema().json()))
