@@ -8,6 +8,7 @@ import pytest
 
 from slackwater.engines.spark.gates.watermark import MarkedInput, WatermarkRaise
 from slackwater.engines.spark.sources.frontier import InputToldByUser, NoFrontier, refuse_limited
+from slackwater.engines.spark.sources.remote_frontier import FrontierLost
 from tests.waiting import eventually
 
 
@@ -69,6 +70,28 @@ def test_an_input_that_nobody_knows_of_keeps_the_others_back() -> None:
     assert WatermarkRaise(inputs).reach_ms({"a": 1, "b": None}, now_ms=1) is None
     assert WatermarkRaise(inputs).reach_ms({"a": 1, "b": 5}, now_ms=1) == 5
     assert WatermarkRaise(inputs).reach_ms({"a": 1, "b": 5}, now_ms=1, largest=True) == 900_000
+
+
+def test_an_input_that_will_not_tell_any_more_is_left_to_spark() -> None:
+    """The others go on, and what follows the clock does."""
+
+    def lost() -> int:
+        asked.append(1)
+        raise FrontierLost("too many files")
+
+    asked: list[int] = []
+    frontier: Any = SimpleNamespace(newest_us=lost)
+    inputs = [MarkedInput("a", 0, frontier), MarkedInput("b", 0, Told(900_000_000))]
+    raises = WatermarkRaise(inputs, idle_after_ms=5000)
+    marks = {"a": 100_000, "b": 100_000}
+    assert raises.reach_ms(marks, now_ms=1_000_000) == 100_000
+    assert (raises.is_told, raises.why_lost) == (False, "too many files")
+    assert raises.reach_ms(marks | {"a": 990_000}, now_ms=1_001_000) == 900_000
+    assert (raises.is_told, len(asked)) == (True, 1)
+    for now_ms in (1_002_000, 1_010_000):
+        raises.look(marks, now_ms)
+        reached_ms = raises.reach_ms(marks, now_ms)
+    assert reached_ms == 1_005_000
 
 
 def test_one_number_tells_nothing_of_one_of_several_inputs() -> None:

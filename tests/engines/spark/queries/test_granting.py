@@ -14,6 +14,7 @@ from slackwater.engines.spark.queries.granting import Granter
 from slackwater.engines.spark.queries.held import Held
 from slackwater.engines.spark.queries.held_runs import HeldRuns
 from slackwater.engines.spark.queries.record import QueryRecord
+from slackwater.engines.spark.sources.remote_frontier import FrontierLost
 from slackwater.ipc.messages import Grant
 from tests.engines.spark.queries.test_held import held, needed
 
@@ -106,6 +107,20 @@ def test_a_watermark_that_cannot_be_raised_is_left_to_spark() -> None:
     grant(fleet)
     assert (fleet.grants, fleet.run.raises) == (1, None)
     assert fleet.changes == [{"run": "r", "one_batch": False, "why_two_batches": "no such field"}]
+
+
+def test_an_input_that_will_not_tell_any_more_holds_nobody_up() -> None:
+    fleet = Fleet(lost)
+    grant(fleet)
+    assert (fleet.grants, fleet.again) == (1, [])
+    assert fleet.run.raises is not None, "silent inputs follow the clock"
+    assert fleet.changes == [{"run": "r", "one_batch": False, "why_two_batches": "too many files"}]
+    fleet.granter.let_go_on(RECORD, fleet.run, Grant("q", 1))
+    assert len(fleet.changes) == 1, "it is told once"
+
+
+def lost() -> int:
+    raise FrontierLost("too many files")
 
 
 @pytest.mark.parametrize(

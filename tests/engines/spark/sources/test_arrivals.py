@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from slackwater.core.clock import RealClock, VirtualClock
 from slackwater.engines.spark.gates.clock import execution_of
-from slackwater.engines.spark.sources.arrivals import ArrivalsFinder, LocalFolder
+from slackwater.engines.spark.sources import arrivals
+from slackwater.engines.spark.sources.arrivals import ArrivalsFinder, LocalFolder, Untold
 from tests.waiting import eventually
 
 MOUNT = "fs.viewfs.mounttable.there.link./in"
@@ -63,20 +64,54 @@ def test_a_folder_that_was_made_within_the_same_tick_is_looked_into(
     assert folder.mark() != mark
 
 
-def test_only_folders_that_may_have_more_are_named_again(tmp_path: Path) -> None:
+def wanted(name: str) -> bool:
+    return not name.startswith(".")
+
+
+@pytest.mark.parametrize("later_s", [0.0, 60.0])
+def test_new_files_are_named_once(later_s: float, tmp_path: Path) -> None:
+    """Also where a folder is so young that a change within the same tick would not show."""
     one, two = tmp_path / "one", tmp_path / "two"
     for path in (one, two):
         path.mkdir()
-    clock = VirtualClock(time.time() + 60)
-    folder = LocalFolder(str(tmp_path), clock)
-    assert set(folder.look()) == {str(tmp_path), str(one), str(two)}
-    assert folder.look() == ()
+    (one / "a").write_text("row")
+    folder = LocalFolder(str(tmp_path), VirtualClock(time.time() + later_s), wanted)
+    assert folder.look() == {str(one): {"a"}}
+    assert folder.look() == {}
     tick()
-    (two / "file").write_text("row")
-    assert folder.look() == (str(two),)
-    assert folder.look() == ()
-    young = LocalFolder(str(tmp_path), VirtualClock(time.time()))
-    assert set(young.look()) == set(young.look()), "a change within the same tick would not show"
+    for name in ("b", "c", ".d"):
+        (two / name).write_text("row")
+    assert folder.look() == {str(two): {"b", "c"}}
+    (two / "b").unlink()
+    (one / "a").unlink()
+    one.rmdir()
+    assert folder.look() == {}
+    assert set(folder.folders) == {str(tmp_path), str(two)}, "what is gone is forgotten"
+
+
+def test_files_of_a_look_that_failed_are_named_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text("row")
+    folder = LocalFolder(str(tmp_path), VirtualClock(time.time() + 60), wanted)
+    monkeypatch.setattr(arrivals, "MOST_FOLDERS", 2)
+    with pytest.raises(Untold):
+        folder.look()
+    monkeypatch.undo()
+    assert {*folder.look()} == {str(tmp_path / "one"), str(tmp_path / "two")}
+
+
+def test_a_folder_of_many_files_is_not_listed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "MOST_LISTED", 1)
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("row")
+    LocalFolder(str(tmp_path)).mark()
+    with pytest.raises(Untold, match="has more than 1 files"):
+        LocalFolder(str(tmp_path), wanted=wanted).look()
 
 
 def test_a_folder_that_is_not_there_is_no_answer(tmp_path: Path) -> None:

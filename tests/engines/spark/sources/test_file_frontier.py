@@ -13,12 +13,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from slackwater.core.errors import EngineError
 from slackwater.engines.spark.gates.clock import execution_of
 from slackwater.engines.spark.gates.watermark import why_two_batches
-from slackwater.engines.spark.sources import file_frontier, remote_frontier
+from slackwater.engines.spark.sources import arrivals, file_frontier, remote_frontier
 from slackwater.engines.spark.sources.file_frontier import ParquetFolder, newest_in_us
-from slackwater.engines.spark.sources.remote_frontier import source_at
+from slackwater.engines.spark.sources.remote_frontier import (
+    FrontierLost,
+    FrontierUnknown,
+    RemoteFrontier,
+    source_at,
+)
 from slackwater.spark import Fleet
 from tests.engines.spark.gates.scripted_fleet import Script
 from tests.engines.spark.gates.test_exactness import check, raised, random_stream, run
@@ -31,6 +35,10 @@ Why = Callable[[DataFrame], str | None]
 
 def any_file(path: str, changed_ms: int) -> bool:
     return True
+
+
+def no_file(path: str, changed_ms: int) -> bool:
+    return False
 
 
 def put(path: Path, *times_s: float | None, kind: Any = UTC_US, **how: Any) -> Path:
@@ -55,41 +63,57 @@ def put(path: Path, *times_s: float | None, kind: Any = UTC_US, **how: Any) -> P
         (pa.timestamp("ms", tz="UTC"), {}, 9 * S),
         (pa.timestamp("ms", tz="UTC"), {"write_statistics": False}, 9 * S),
         (UTC_US, {"use_deprecated_int96_timestamps": True}, 9 * S),
-        (pa.timestamp("us"), {}, None),  # which time that is follows from the session
-        (pa.timestamp("us"), {"write_statistics": False}, None),
-        (pa.timestamp("ns", tz="UTC"), {"version": "2.6"}, None),  # Spark does not read them
-        (pa.int64(), {}, None),
     ],
 )
-@pytest.mark.parametrize("times_s", [(3.0, 9.0, None, 5.0)])
 def test_the_newest_time_of_a_file(
-    kind: Any, how: dict[str, Any], told: int | None, times_s: Any, tmp_path: Path
+    kind: Any, how: dict[str, Any], told: int, tmp_path: Path
 ) -> None:
-    assert newest_in_us(str(put(tmp_path / "f", *times_s, kind=kind, **how)), "at") == told
+    path = put(tmp_path / "f", 3.0, 9.0, None, 5.0, kind=kind, **how)
+    assert newest_in_us(str(path), "at") == told
 
 
-def test_a_file_without_the_column_or_without_times_tells_nothing(tmp_path: Path) -> None:
-    path = str(put(tmp_path / "f", None, None))
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        (pa.timestamp("us"), {}),  # which time that is follows from the session
+        (pa.timestamp("us"), {"write_statistics": False}),
+        (pa.timestamp("ns", tz="UTC"), {"version": "2.6"}),  # Spark does not read them
+        (pa.int64(), {}),
+    ],
+)
+def test_what_is_no_instant_does_not_tell(kind: Any, how: dict[str, Any], tmp_path: Path) -> None:
+    path = str(put(tmp_path / "f", 3.0, kind=kind, **how))
+    with pytest.raises(FrontierUnknown, match=r"at of .* is no timestamp with UTC"):
+        newest_in_us(path, "at")
+    assert newest_in_us(str(put(tmp_path / "empty", kind=kind)), "at") is None
+
+
+@pytest.mark.parametrize("how", [{}, {"use_deprecated_int96_timestamps": True}])
+def test_a_file_without_times_has_no_newest(how: dict[str, Any], tmp_path: Path) -> None:
+    path = str(put(tmp_path / "f", None, None, **how))
     assert newest_in_us(path, "at") is None
-    assert newest_in_us(path, "other") is None
-    assert newest_in_us(str(put(tmp_path / "none")), "at") is None
+    assert newest_in_us(str(put(tmp_path / "none", **how)), "at") is None
+    with pytest.raises(FrontierUnknown, match="has no column At"):  # Spark may find it, by any case
+        newest_in_us(path, "At")
 
 
-def test_a_large_file_without_statistics_tells_nothing(
+def test_a_large_file_without_statistics_does_not_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_frontier, "MOST_ROWS", 2)
     int96 = {"use_deprecated_int96_timestamps": True}
     assert newest_in_us(str(put(tmp_path / "2", 1, 2, **int96)), "at") == 2 * S
-    assert newest_in_us(str(put(tmp_path / "3", 1, 2, 3, **int96)), "at") is None
     assert newest_in_us(str(put(tmp_path / "noted", 1, 2, 3)), "at") == 3 * S
+    with pytest.raises(FrontierUnknown, match="no statistics, and more than 2 rows"):
+        newest_in_us(str(put(tmp_path / "3", 1, 2, 3, **int96)), "at")
 
 
-def test_times_of_old_calendars_tell_nothing(tmp_path: Path) -> None:
+def test_times_of_old_calendars_do_not_tell(tmp_path: Path) -> None:
     """Which instant they are depends on the writer; in nanoseconds they would wrap around."""
     year_1500 = datetime(1500, 1, 1, tzinfo=UTC).timestamp()
     for name, how in (("a", {}), ("b", {"use_deprecated_int96_timestamps": True})):
-        assert newest_in_us(str(put(tmp_path / name, year_1500, **how)), "at") is None
+        with pytest.raises(FrontierUnknown, match="nothing after 1900"):
+            newest_in_us(str(put(tmp_path / name, year_1500, **how)), "at")
 
 
 # -- a folder -------------------------------------------------------------------------------------
@@ -137,23 +161,38 @@ def test_files_of_partitions_count(tmp_path: Path) -> None:
     assert folder.newest_us(any_file) == 7 * S
 
 
-def test_files_beside_partitions_tell_nothing(tmp_path: Path) -> None:
-    """Spark marks them as read, and leaves their rows out."""
+def test_files_beside_partitions_do_not_tell(tmp_path: Path) -> None:
+    """Spark marks them as read, and leaves their rows out; not where partitions are empty."""
     folder = ParquetFolder(str(tmp_path), "at")
     put(tmp_path / "f", 9.0)
     put(tmp_path / "a=1" / "f", 5.0)
-    assert folder.newest_us(any_file) == 5 * S
+    with pytest.raises(FrontierUnknown, match="beside partitions"):
+        folder.newest_us(any_file)
+    assert folder.newest_us(no_file) == 5 * S
     put(tmp_path / "g", 9.0)
-    assert folder.newest_us(any_file) is None
+    with pytest.raises(FrontierUnknown, match="beside partitions"):
+        folder.newest_us(any_file)
     (tmp_path / "below" / "x" / "a=1").mkdir(parents=True)
     below = ParquetFolder(str(tmp_path / "below"), "at")
     put(tmp_path / "below" / "f", 9.0)
-    assert below.newest_us(any_file) is None
+    with pytest.raises(FrontierUnknown, match="beside partitions"):
+        below.newest_us(any_file)
+
+
+def test_a_folder_that_gets_partitions_after_its_files_told_is_refused(tmp_path: Path) -> None:
+    """Their rows have counted, and the batch leaves them out."""
+    folder = ParquetFolder(str(tmp_path), "at")
+    put(tmp_path / "f", 9.0)
+    assert folder.newest_us(any_file) == 9 * S
+    put(tmp_path / "a=1" / "f", 5.0)
+    for _ in range(2):
+        with pytest.raises(FrontierLost, match="had files, and has partitions now"):
+            folder.newest_us(any_file)
 
 
 def test_an_event_time_that_is_in_the_names_of_folders_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "AT=1" / "f", 5.0)
-    with pytest.raises(EngineError, match="in the names of folders"):
+    with pytest.raises(FrontierLost, match="in the names of folders"):
         ParquetFolder(str(tmp_path), "at").newest_us(any_file)
 
 
@@ -162,7 +201,7 @@ def test_the_log_of_a_sink_is_refused_whenever_it_comes(tmp_path: Path) -> None:
     put(tmp_path / "1", 5.0)
     assert folder.newest_us(any_file) == 5 * S
     (tmp_path / "_spark_metadata").mkdir()
-    with pytest.raises(EngineError, match="was written by a query of Spark's"):
+    with pytest.raises(FrontierLost, match="was written by a query of Spark's"):
         folder.newest_us(any_file)
 
 
@@ -171,13 +210,65 @@ def test_a_file_that_is_half_written_is_looked_at_again(tmp_path: Path) -> None:
     whole = (tmp_path / ".whole").read_bytes()
     folder = ParquetFolder(str(tmp_path), "at")
     (tmp_path / "f").write_bytes(whole[: len(whole) // 2])
-    assert folder.newest_us(any_file) is None
+    with pytest.raises(FrontierUnknown, match="cannot be read"):
+        folder.newest_us(any_file)
     (tmp_path / "f").write_bytes(whole)
     assert folder.newest_us(any_file) == 5 * S
     (tmp_path / "g").write_bytes(b"never")
+    with pytest.raises(FrontierUnknown, match="cannot be read"):
+        folder.newest_us(any_file)
+    for _ in range(2):
+        assert folder.newest_us(no_file) is None, "Spark has read it, whatever it is"
     assert folder.newest_us(any_file) is None
-    assert folder.newest_us(lambda path, ms: False) is None, "Spark has read it, whatever it is"
+
+
+def test_a_file_that_does_not_tell_leaves_it_unknown_until_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody may wait for what nobody can tell; what others told is not lost over it."""
+    monkeypatch.setattr(remote_frontier, "ANSWER_S", 30.0)
+    folder, read = ParquetFolder(str(tmp_path), "at"), set[str]()
+    frontier = RemoteFrontier(lambda: folder.newest_us(lambda path, ms: path not in read))
+    put(tmp_path / "f", 5.0)
+    assert frontier.newest_us() == 5 * S
+    for name in ("c", "d"):
+        dumb = str(put(tmp_path / name, 7.0, kind=pa.timestamp("us")))
+        put(tmp_path / f"{name}-told", 6.0)
+        assert [frontier.newest_us() for _ in range(2)] == [None, None]
+        read.add(dumb)
+        assert [frontier.newest_us() for _ in range(2)] == [6 * S, 6 * S]
+    frontier.close()
+    assert caplog.text.count("no timestamp with UTC") == 1, "each batch may bring such a file"
+
+
+def test_a_file_is_read_once_the_source_has_said_so_twice(tmp_path: Path) -> None:
+    """Its answer may come from another thread's half-done work."""
+    folder = ParquetFolder(str(tmp_path), "at")
+    put(tmp_path / "f", 5.0)
+    assert folder.newest_us(no_file) is None
+    assert folder.newest_us(any_file) == 5 * S
+    put(tmp_path / "g", 6.0)
+    assert [folder.newest_us(no_file) for _ in range(2)] == [None, None]
     assert folder.newest_us(any_file) is None
+
+
+def test_too_many_folders_or_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "MOST_FOLDERS", 3)
+    monkeypatch.setattr(arrivals, "MOST_LISTED", 2)
+    folder = ParquetFolder(str(tmp_path), "at")
+    for name in ("a=1/f", "a=1/g", "a=1/.g.crc", "a=2/f"):
+        put(tmp_path / name, 5.0)
+    assert folder.newest_us(any_file) == 5 * S
+    put(tmp_path / "a=1" / "h", 5.0)
+    with pytest.raises(FrontierLost, match="a=1 has more than 2 files"):
+        folder.newest_us(any_file)
+    (tmp_path / "a=1" / "h").unlink()
+    for n in range(3):
+        (tmp_path / f"a={n}").mkdir(exist_ok=True)
+    with pytest.raises(FrontierLost, match="has more than 3 folders"):
+        folder.newest_us(any_file)
 
 
 def test_a_file_that_is_gone_before_it_was_looked_at_tells_nothing(tmp_path: Path) -> None:
@@ -189,18 +280,44 @@ def test_a_file_that_is_gone_before_it_was_looked_at_tells_nothing(tmp_path: Pat
         (tmp_path / "1").unlink(missing_ok=True)
         return True
 
-    assert folder.newest_us(removes) in (3 * S, 5 * S)  # whichever was first
+    assert folder.newest_us(removes) == 3 * S
     assert folder.newest_us(any_file) is None
 
 
-def test_of_many_the_newest_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_more_files_tell_is_unknown_until_all_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(file_frontier, "MOST_FILES", 2)
-    for n in range(4):
+    for n in range(5):
         put(tmp_path / str(n), 9.0 - n)
-        os.utime(tmp_path / str(n), (n, n))
     folder = ParquetFolder(str(tmp_path), "at")
-    assert folder.newest_us(any_file) == 7 * S
+    for _ in range(2):
+        with pytest.raises(FrontierUnknown, match="more new files than are looked at"):
+            folder.newest_us(any_file)
+    assert folder.newest_us(any_file) == 9 * S
     assert folder.newest_us(any_file) is None
+
+
+def test_of_many_files_some_are_asked_for_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most of a folder have been read before; who was said to be read only once holds nobody up."""
+    monkeypatch.setattr(file_frontier, "MOST_ASKED", 2)
+    asked: list[str] = []
+
+    def all_but_one(path: str, changed_ms: int) -> bool:
+        asked.append(path)
+        return path.endswith("new")
+
+    for name in ("1", "2", "new", "3"):
+        put(tmp_path / name, 5.0)
+    folder = ParquetFolder(str(tmp_path), "at")
+    with pytest.raises(FrontierUnknown, match="more new files than are looked at"):
+        folder.newest_us(all_but_one)
+    assert folder.newest_us(all_but_one) == 5 * S
+    for _ in range(3):
+        assert folder.newest_us(all_but_one) is None
+    assert len(asked) == 7, "twice each, but for the new one"
 
 
 # -- on Spark -------------------------------------------------------------------------------------
@@ -231,6 +348,7 @@ def windows(rows: DataFrame, delay: str = "0 seconds") -> DataFrame:
         ({"fileNameOnly": "true"}, "may not read all of its files (filenameonly)"),
         ({"cleanSource": "delete"}, "may not read all of its files (cleansource)"),
         ({"ignoreCorruptFiles": "true"}, "may not read all of its files (ignorecorruptfiles)"),
+        ({"ignoredPathSegmentRegex": "false"}, "all of its files (ignoredpathsegmentregex)"),
     ],
 )
 def test_options_that_keep_files_back_keep_two_batches(
@@ -280,15 +398,31 @@ def test_files_that_do_not_tell_keep_two_batches(
     assert why_two_batches(build(spark, tmp_path).withWatermark("at", "1 second")) == reason
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("ignoreCorruptFiles", "true", "spark.sql.files.ignoreCorruptFiles is on"),
+        (
+            "ignoredPathSegmentRegex",
+            "^[._x]",
+            "may not read all of its files (spark.sql.files.ignoredPathSegmentRegex)",
+        ),
+    ],
+)
 def test_a_setting_for_which_files_are_left_out_keeps_two_batches(
-    spark: SparkSession, tmp_path: Path
+    setting: str, value: str, reason: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    spark.conf.set(f"spark.sql.files.{setting}", value)
     try:
         why = why_two_batches(windows(stream(spark, tmp_path)))
     finally:
-        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
-    assert str(why).startswith("spark.sql.files.ignoreCorruptFiles is on")
+        spark.conf.unset(f"spark.sql.files.{setting}")
+    assert reason in str(why)
+
+
+def test_the_names_that_are_left_out_are_sparks_own(spark: SparkSession) -> None:
+    known = spark.conf.get(file_frontier._IGNORED, None)
+    assert known in (None, file_frontier._IGNORED_BY_DEFAULT)
 
 
 def test_the_source_itself_says_which_files_are_new(spark: SparkSession, tmp_path: Path) -> None:
@@ -369,6 +503,27 @@ def test_one_batch_closes_a_window_over_files(
     counts = [row["count"] for row in spark.table("files").orderBy("window").collect()]
     assert counts == [1] + [3] * (len(counts) - 1)
     assert read_too >= 3, "a batch of its own had to emit"
+
+
+def test_a_folder_that_cannot_tell_any_more_is_left_to_spark(
+    spark: SparkSession,
+    make_fleet: Callable[..., Fleet],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The status says so, and windows go on to come out."""
+    monkeypatch.setattr(arrivals, "MOST_LISTED", 4)
+    folder, base_s = tmp_path / "in", int(time.time()) - 1000
+    folder.mkdir()
+    fleet = make_fleet("klink")
+    rows = windows(stream(spark, folder)).writeStream.format("memory")
+    fleet.start(rows, name="many")
+    for second in range(8):
+        put(folder / f"{second}.parquet", base_s + second)
+        if second:
+            eventually(lambda ends=second: spark.table("many").count() >= ends, 60)  # type: ignore[misc]
+    why = fleet.status().queries[0].why_two_batches
+    assert why == f"{folder} has more than 4 files"
 
 
 @pytest.mark.spark

@@ -15,7 +15,7 @@ of the watermark then follows the clock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from py4j.java_gateway import JavaObject
@@ -36,7 +36,7 @@ from slackwater.engines.spark.sources.frontier import (
     refuse_limited,
     source_frontier,
 )
-from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier
+from slackwater.engines.spark.sources.remote_frontier import FrontierLost, RemoteFrontier
 from slackwater.engines.spark.sources.spark_kafka import PayloadTimes
 
 _RATE = "org.apache.spark.sql.execution.streaming.sources.RateStreamMicroBatchStream"
@@ -111,10 +111,11 @@ class WatermarkRaise:
     """
 
     def __init__(self, inputs: Sequence[MarkedInput], idle_after_ms: int | None = None) -> None:
-        self._inputs = inputs
+        self._inputs = list(inputs)
         self._idle_after_ms = idle_after_ms
         self._silences = [_Silence() for _ in inputs]
         self.is_told = True  # whether every input that is asked told something, the last time
+        self.why_lost: str | None = None  # why an input will not tell any more
 
     @property
     def several(self) -> bool:
@@ -130,8 +131,7 @@ class WatermarkRaise:
     def close(self) -> None:
         """Ask no more."""
         for one in self._inputs:
-            if isinstance(one.frontier, RemoteFrontier):
-                one.frontier.close()
+            _close(one.frontier)
 
     def look(self, marks: Marks, began_ms: int) -> None:
         """Take Spark's marks after a trigger that began then and read all that there was."""
@@ -175,7 +175,12 @@ class WatermarkRaise:
         mark = marks.get(one.operator)
         if limited or one.frontier is None:
             return mark
-        newest_us = one.frontier.newest_us()
+        try:
+            newest_us = one.frontier.newest_us()
+        except FrontierLost as error:  # from now on Spark moves its part
+            _close(one.frontier)
+            self._inputs[self._inputs.index(one)] = replace(one, frontier=None)
+            newest_us, self.why_lost = None, str(error)
         silence.look(mark if newest_us is None else newest_us, now_ms)
         if newest_us is None:
             self.is_told = False
@@ -190,6 +195,11 @@ class WatermarkRaise:
         """Return the part of a silent input: the clock's, unless it was further already."""
         clock_ms = now_ms - (self._idle_after_ms or 0) - one.delay_ms
         return clock_ms if mark is None else max(mark, clock_ms)
+
+
+def _close(frontier: Frontier | None) -> None:
+    if isinstance(frontier, RemoteFrontier):
+        frontier.close()
 
 
 def watermark_raise(

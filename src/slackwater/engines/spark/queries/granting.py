@@ -76,6 +76,7 @@ class Granter:
                 except Exception as error:  # then Spark moves it, as ever
                     held.leave_to_spark()
                     why_not = str(error)
+                why_not = why_not or held.take_lost()
                 held.granted_s = self._clock.monotonic()
                 held.gate.grant()
         except TooEarly:

@@ -108,6 +108,13 @@ class Held:
             self.raises.close()
         self.raises = None
 
+    def take_lost(self) -> str | None:
+        """Return why an input has stopped telling how far it has come, once."""
+        if self.raises is None:
+            return None
+        why_lost, self.raises.why_lost = self.raises.why_lost, None
+        return why_lost
+
     def limit_rows(self, rows: int | None, clock: Clock) -> None:
         """Limit what the next batch reads from sources that are not ours; under ``turn``."""
         with contextlib.suppress(Py4JError):  # a query that is ending

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -35,6 +35,7 @@ from slackwater.engines.spark.sources.redis import RedisSource
 
 TICK_S = 2.0  # times of files may be so coarse
 MOST_FOLDERS = 1000  # in a folder: to look at more costs as much as a trigger
+MOST_LISTED = 20_000  # files of one folder, where their names are kept
 MOST_MATCHES = 50  # of a pattern
 _OURS: dict[str, type[Source]] = {
     one.FORMAT: one for one in (FeedSource, KafkaSource, LogSource, RedisSource)
@@ -71,6 +72,7 @@ class _Listing(NamedTuple):
     changed_ns: int
     folders: tuple[str, ...]
     settled: bool  # whether nothing can have come since without another time
+    files: frozenset[str] = frozenset()  # the names of those that are wanted
 
 
 class LocalFolder:
@@ -79,17 +81,50 @@ class LocalFolder:
     That is the time that nobody can set: who copies folders may set the other one back. Folders are
     listed only when it has changed, or was so young that it may be the time of two changes: else
     each costs one call.
+
+    Parameters
+    ----------
+    wanted
+        Which names of files are kept, so that new ones can be told; None: none are.
     """
 
     quick = True
 
-    def __init__(self, path: str, clock: Clock = RealClock()) -> None:
+    def __init__(
+        self,
+        path: str,
+        clock: Clock = RealClock(),
+        wanted: Callable[[str], bool] | None = None,
+    ) -> None:
         self._path = path
         self._clock = clock
+        self._wanted = wanted
         self._below: dict[str, _Listing] = {}
+
+    @property
+    def folders(self) -> Iterable[str]:
+        """The folder itself and all below it, as it was last looked at."""
+        return self._below.keys()
 
     def mark(self) -> Mark:
         """Return the times at which the folders last changed."""
+        self._below = self._walk()
+        return frozenset((folder, listing.changed_ns) for folder, listing in self._below.items())
+
+    def look(self) -> dict[str, frozenset[str]]:
+        """Return the wanted files, by folder, that were not there when this was last asked.
+
+        If it fails, they are told the next time.
+        """
+        before, self._below = self._below, self._walk()
+        new = {
+            folder: listing.files - before[folder].files if folder in before else listing.files
+            for folder, listing in self._below.items()
+            if listing is not before.get(folder)
+        }
+        return {folder: names for folder, names in new.items() if names}
+
+    def _walk(self) -> dict[str, _Listing]:
         found: dict[str, _Listing] = {}
         left = [self._path]
         while left:
@@ -98,8 +133,7 @@ class LocalFolder:
             left += found[folder].folders
             if len(found) > MOST_FOLDERS:
                 raise Untold(f"{self._path} has more than {MOST_FOLDERS} folders")
-        self._below = found
-        return frozenset((folder, listing.changed_ns) for folder, listing in found.items())
+        return found
 
     def _look(self, path: str) -> _Listing:
         seen = os.stat(path)
@@ -109,19 +143,16 @@ class LocalFolder:
         if not stat.S_ISDIR(seen.st_mode):
             return _Listing(seen.st_ctime_ns, (), settled=True)
         settled = self._clock.now() - seen.st_ctime_ns / 1e9 > TICK_S
+        folders, files = [], set()
         with os.scandir(path) as entries:
-            folders = tuple(each.path for each in entries if each.is_dir())
-        return _Listing(seen.st_ctime_ns, folders, settled)
-
-    def look(self) -> tuple[str, ...]:
-        """Return the folders that may have files which they had not when this was last asked."""
-        before = self._below
-        self.mark()
-        return tuple(
-            folder
-            for folder, listing in self._below.items()
-            if not listing.settled or listing != before.get(folder)
-        )
+            for each in entries:
+                if each.is_dir():
+                    folders.append(each.path)
+                elif self._wanted is not None and self._wanted(each.name) and each.is_file():
+                    files.add(each.name)
+                    if len(files) > MOST_LISTED:
+                        raise Untold(f"{path} has more than {MOST_LISTED} files")
+        return _Listing(seen.st_ctime_ns, tuple(folders), settled, frozenset(files))
 
     def forget(self) -> None:
         """Keep what is known of the folders."""

@@ -7,7 +7,7 @@ there, and their column is read.
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,13 +16,19 @@ import pyarrow.parquet as pq
 from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql.types import StructType, TimestampType
 
-from slackwater.core.errors import EngineError
+from slackwater.common.exceptions import first_line
 from slackwater.engines.spark.plans.tree import relation_options
-from slackwater.engines.spark.sources.arrivals import LocalFolder, local_folder, qualified
-from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier, source_at
+from slackwater.engines.spark.sources.arrivals import LocalFolder, Untold, local_folder, qualified
+from slackwater.engines.spark.sources.remote_frontier import (
+    FrontierLost,
+    FrontierUnknown,
+    RemoteFrontier,
+    source_at,
+)
 
 FILES = "FileSource"
-MOST_FILES = 64  # that are looked at for one answer, the newest; F lags behind what others have
+MOST_FILES = 64  # new ones that are looked at for one answer
+MOST_ASKED = 500  # of which it is asked whether they are new: two calls into the JVM, or four
 MOST_ROWS = 200_000  # of a file whose column has to be read
 # Before 1900 a time also depends on which calendar its writer had.
 _OLDEST_US = -2_208_988_800_000_000
@@ -31,21 +37,22 @@ _SINK_LOG = "_spark_metadata"
 _OF_A_SINK = "was written by a query of Spark's, whose log says which files are read"
 _NOT_READ = ("_", ".")  # how names begin that Spark leaves out
 _COPYING = "._COPYING_"
-_OPTIONS = {  # which files are read, or whether all of a file is, depends on them
-    "basepath",
-    "cleansource",
-    "filenameonly",
-    "ignorecorruptfiles",
-    "ignoreinvalidpartitionpaths",
-    "ignoremissingfiles",
-    "latestfirst",
-    "maxfileage",
-    "modifiedafter",
-    "modifiedbefore",
-    "pathglobfilter",
-    "recursivefilelookup",
+# Which files are read, or whether all of a file is, depends on them, unless they have this value.
+_OPTIONS: dict[str, str | None] = {
+    "basepath": None,
+    "cleansource": "off",
+    "filenameonly": "false",
+    "ignoredpathsegmentregex": None,
+    "ignorecorruptfiles": "false",
+    "ignoreinvalidpartitionpaths": "false",
+    "ignoremissingfiles": "false",
+    "latestfirst": "false",
+    "maxfileage": None,
+    "modifiedafter": None,
+    "modifiedbefore": None,
+    "pathglobfilter": None,
+    "recursivefilelookup": "false",
 }
-_HARMLESS = ("false", "off")
 _SETTINGS = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreInvalidPartitionPaths",
@@ -53,6 +60,8 @@ _SETTINGS = (
     "spark.sql.parquet.fieldId.read.enabled",
     "spark.sql.parquet.int96TimestampConversion",
 )
+_IGNORED = "spark.sql.files.ignoredPathSegmentRegex"  # from Spark 4.3 on
+_IGNORED_BY_DEFAULT = "^[._]"
 _PATH_FILTER = "mapreduce.input.pathFilter.class"
 
 # Tells whether the next batch reads a file, by its path and the time of its last change in ms.
@@ -62,79 +71,132 @@ WillRead = Callable[[str, int], bool]
 class ParquetFolder:
     """The files of a folder, and of its partitions, that the next batch will read.
 
-    A file that cannot be read yet tells nothing and is looked at again; one that is replaced after
-    it was looked at is not, as Spark does not read it twice.
+    A file that does not tell its newest event time leaves unknown how far the folder has come until
+    it has been read. One that is replaced after it has told is not looked at again, as Spark does
+    not read it twice.
     """
 
     def __init__(self, path: str, column: str) -> None:
         self._path = path
         self._column = column
-        self._folder = LocalFolder(path)
-        self._names: dict[str, frozenset[str]] = {}  # that each folder had
-        self._left: set[str] = set()  # files to look at
+        self._folder = LocalFolder(path, wanted=_is_read)
+        # Files to look at, and whether the source has said once that it has read them: its answer
+        # is believed when it gives it again, as it may have been under way to other files.
+        self._left: dict[str, bool] = {}
+        self._found_us: int | None = None  # among files whose answer is not given yet
         self._has_partitions = False  # then Spark leaves out what is beside them
+        self._told_by_root = False  # whether a file in none has told
 
     def newest_us(self, will_read: WillRead) -> int | None:
-        """Return the largest event time in files that have come; None: there are none."""
-        if os.path.lexists(os.path.join(self._path, _SINK_LOG)):
-            raise EngineError(f"{self._path} {_OF_A_SINK}")
-        self._left.update(self._find())
-        changed_ms = {path: ms for path in self._left if (ms := _changed_ms(path)) is not None}
-        newest = sorted(changed_ms, key=changed_ms.__getitem__, reverse=True)[:MOST_FILES]
-        self._left.intersection_update(newest)
-        found: list[int] = []
-        for path in newest:
-            beside = self._has_partitions and os.path.dirname(path) == self._path
-            if not beside and will_read(path, changed_ms[path]):
+        """Return the largest event time in files that have come; None: it is in none.
+
+        Raises
+        ------
+        FrontierUnknown
+            A file that the next batch reads does not tell, or there are too many to look at.
+        FrontierLost
+            With the reason, where that can never be known.
+        """
+        self._find()
+        untold: list[str] = []
+        unread = 0
+        for asked, path in enumerate(sorted(self._left, key=self._left.__getitem__)):
+            if asked == MOST_ASKED or unread == MOST_FILES:
+                if not self._left[path]:
+                    untold.append(f"{self._path} has more new files than are looked at at once")
+                break
+            if self._is_unread(path, will_read):
+                unread += 1
                 try:
-                    told = newest_in_us(path, self._column)
-                except (OSError, pa.ArrowException):  # half written, maybe
-                    continue
-                if told is not None:
-                    found.append(told)
-            self._left.discard(path)
-        return max(found, default=None)
+                    self._take(path)
+                except FrontierUnknown as error:
+                    untold.append(str(error))
+        if untold:
+            raise FrontierUnknown(untold[0])
+        found_us, self._found_us = self._found_us, None
+        return found_us
 
-    def _find(self) -> Iterator[str]:
-        """Yield the files that have come since the last look."""
-        for folder in self._folder.look():
-            parts = Path(folder).relative_to(self._path).parts
-            self._has_partitions |= any("=" in part for part in parts)
-            if not self._is_read(parts):
-                continue
-            with os.scandir(folder) as entries:
-                names = frozenset(e.name for e in entries if _is_read(e.name) and e.is_file())
-            for name in names - self._names.get(folder, frozenset()):
-                yield os.path.join(folder, name)
-            self._names[folder] = names
+    def _find(self) -> None:
+        """Take in the files that have come since the last look."""
+        if os.path.lexists(os.path.join(self._path, _SINK_LOG)):
+            raise FrontierLost(f"{self._path} {_OF_A_SINK}")
+        try:
+            came = self._folder.look()
+        except Untold as error:
+            raise FrontierLost(str(error)) from None
+        for folder, names in came.items():
+            if self._has_rows(folder):
+                self._left |= {os.path.join(folder, name): False for name in names}
+        self._has_partitions = any("=" in one[len(self._path) :] for one in self._folder.folders)
+        if self._has_partitions and self._told_by_root:
+            raise FrontierLost(f"{self._path} had files, and has partitions now")
 
-    def _is_read(self, parts: tuple[str, ...]) -> bool:
+    def _has_rows(self, folder: str) -> bool:
         """Tell whether Spark reads what is in a folder: its own, or one of its partitions."""
+        parts = Path(folder).relative_to(self._path).parts
         keys = {part.partition("=")[0].lower() for part in parts}
         if self._column.lower() in keys:
-            raise EngineError(f"the event time {self._column} is in the names of folders")
+            raise FrontierLost(f"the event time {self._column} is in the names of folders")
         return all("=" in part and _is_read(part) for part in parts)
+
+    def _is_unread(self, path: str, will_read: WillRead) -> bool:
+        changed_ms = _changed_ms(path)
+        if changed_ms is not None and will_read(path, changed_ms):
+            self._left[path] = False
+            return True
+        if changed_ms is None or self._left[path]:
+            del self._left[path]
+        else:
+            self._left[path] = True
+        return False
+
+    def _take(self, path: str) -> None:
+        """Take in what a file tells."""
+        is_root = os.path.dirname(path) == self._path
+        if is_root and self._has_partitions:  # if these are not empty, Spark leaves its rows out
+            raise FrontierUnknown(f"{path} is beside partitions")
+        try:
+            told_us = newest_in_us(path, self._column)
+        except FileNotFoundError:
+            told_us = None
+        except (OSError, pa.ArrowException) as error:  # half written, maybe
+            raise FrontierUnknown(f"{path} cannot be read: {first_line(str(error))}") from None
+        del self._left[path]
+        if told_us is not None:
+            self._found_us = told_us if self._found_us is None else max(self._found_us, told_us)
+            self._told_by_root |= is_root
 
 
 def newest_in_us(path: str, column: str) -> int | None:
-    """Return the largest event time in a parquet file; None: it does not tell.
+    """Return the largest event time in a parquet file; None: no row has one.
 
     Parameters
     ----------
     column
-        At the top level. What Spark would not read as a ``timestamp`` from it tells nothing.
+        At the top level.
+
+    Raises
+    ------
+    FrontierUnknown
+        The file has rows, and does not tell which time Spark would read from them.
     """
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        if file.metadata.num_rows == 0:
+            return None
         place = next((n for n in range(len(file.schema)) if file.schema[n].path == column), None)
         if place is None:
-            return None
+            raise FrontierUnknown(f"{path} has no column {column}")
         kind = file.schema[place]
         if kind.physical_type == "INT96":
-            newest_us = _read_us(file, column)
+            newest_us = _read_us(file, path, column)
         else:
             per_unit = _us_per_unit(kind.physical_type, kind.logical_type.to_json())
-            newest_us = None if per_unit is None else _noted_us(file, column, place, per_unit)
-    return newest_us if newest_us is not None and newest_us >= _OLDEST_US else None
+            if per_unit is None:
+                raise FrontierUnknown(f"{column} of {path} is no timestamp with UTC")
+            newest_us = _noted_us(file, path, column, place, per_unit)
+    if newest_us is not None and newest_us < _OLDEST_US:
+        raise FrontierUnknown(f"{path} has nothing after 1900")
+    return newest_us
 
 
 def why_untold(relation: JavaObject, column: str) -> str | None:
@@ -150,6 +212,8 @@ def why_untold(relation: JavaObject, column: str) -> str | None:
     for setting in _SETTINGS:
         if str(session.conf().get(setting, "false")).lower() == "true":
             return f"{setting} is on: what files hold may not be what is read"
+    if str(session.conf().get(_IGNORED, _IGNORED_BY_DEFAULT)) != _IGNORED_BY_DEFAULT:
+        return f"the source may not read all of its files ({_IGNORED})"
     if session.sessionState().newHadoopConf().get(_PATH_FILTER) is not None:
         return f"the source may not read all of its files ({_PATH_FILTER})"
     schema = StructType.fromJson(json.loads(relation.schema().json()))
@@ -168,7 +232,7 @@ def chosen_files(options: Mapping[str, str]) -> list[str]:
     >>> chosen_files({"path": "/in", "latestfirst": "false", "maxfileage": "1d"})
     ['maxfileage']
     """
-    return sorted(k for k, v in options.items() if k in _OPTIONS and v.lower() not in _HARMLESS)
+    return sorted(k for k, v in options.items() if k in _OPTIONS and v.lower() != _OPTIONS[k])
 
 
 def parquet_frontier(
@@ -248,7 +312,9 @@ def _us_per_unit(physical_type: str, logical_type: str) -> int | None:
     return _PER_UNIT.get(kind["timeUnit"])
 
 
-def _noted_us(file: pq.ParquetFile, column: str, place: int, per_unit: int) -> int | None:
+def _noted_us(
+    file: pq.ParquetFile, path: str, column: str, place: int, per_unit: int
+) -> int | None:
     """Return the largest of the row groups' values; they are read where one has not noted it."""
     found: list[int] = []
     for number in range(file.metadata.num_row_groups):
@@ -257,14 +323,14 @@ def _noted_us(file: pq.ParquetFile, column: str, place: int, per_unit: int) -> i
         if noted is not None and noted.has_min_max:
             found.append(int(noted.max_raw) * per_unit)
         elif group.num_rows and not (noted is not None and noted.null_count == group.num_rows):
-            return _read_us(file, column)
+            return _read_us(file, path, column)
     return max(found, default=None)
 
 
-def _read_us(file: pq.ParquetFile, column: str) -> int | None:
+def _read_us(file: pq.ParquetFile, path: str, column: str) -> int | None:
     """Return the largest value of a column, unless there are too many."""
     if file.metadata.num_rows > MOST_ROWS:
-        return None
+        raise FrontierUnknown(f"{path} has no statistics, and more than {MOST_ROWS} rows")
     values = file.read([column], use_threads=False).column(column)
     newest = pc.max(values.cast(pa.timestamp("us", values.type.tz)))
     return int(newest.value) if newest.is_valid else None

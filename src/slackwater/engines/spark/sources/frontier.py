@@ -57,7 +57,13 @@ class Frontier(Protocol):
     """Tells how far one input has come."""
 
     def newest_us(self) -> int | None:
-        """Return the largest event time that has arrived; None: none has, or nobody knows."""
+        """Return the largest event time that has arrived; None: none has, or nobody knows.
+
+        Raises
+        ------
+        FrontierLost
+            With the reason, where it will never be known again.
+        """
 
 
 class NoFrontier(UsageError):

@@ -13,9 +13,20 @@ from typing import Any
 
 from py4j.java_gateway import JavaObject
 
+from slackwater.core.errors import SlackwaterError
+
 log = logging.getLogger("slackwater.fleet")
 
+_UNKNOWN = "what has arrived at a source is not known: %s"
 ANSWER_S = 0.25  # who answers later than this leaves it unknown: nobody waits for long
+
+
+class FrontierUnknown(SlackwaterError):
+    """What has arrived does not tell how far the source has come; what comes next may."""
+
+
+class FrontierLost(SlackwaterError):
+    """It will never be known again how far the source has come; the message says why."""
 
 
 def _nothing() -> None:
@@ -43,6 +54,8 @@ class RemoteFrontier:
 
     >>> frontier.newest_us() is None
     True
+
+    What is lost is not asked for again: :class:`FrontierLost` is raised each time.
     """
 
     def __init__(self, ask: Callable[[], int | None], close: Callable[[], None] = _nothing) -> None:
@@ -51,9 +64,10 @@ class RemoteFrontier:
         self._asked: Future[int | None] | None = None
         self._newest_us: int | None = None
         self._failed = False  # the last time
+        self._warned = False  # that what has arrived may not tell
 
     def newest_us(self) -> int | None:
-        """Return the largest event time that was ever seen; None: none was, or no answer comes."""
+        """Return the largest event time that was ever seen; None: none was, or nobody knows."""
         if self._asked is None:
             self._asked = self._thread.submit(self._ask)
             limit_s = ANSWER_S
@@ -65,6 +79,12 @@ class RemoteFrontier:
             if not self._asked.done():
                 return None
             self._fail("no answer in time")
+        except FrontierLost:
+            raise  # the answer is kept
+        except FrontierUnknown as error:  # that may be so with each batch
+            self._asked, level = None, logging.DEBUG if self._warned else logging.WARNING
+            self._warned = True
+            log.log(level, _UNKNOWN, error)
         except Exception as error:
             self._fail(str(error) or type(error).__name__)
         else:
@@ -82,7 +102,7 @@ class RemoteFrontier:
     def _fail(self, why: str) -> None:
         self._asked = None
         if not self._failed:
-            log.warning("what has arrived at a source is not known: %s", why)
+            log.warning(_UNKNOWN, why)
         self._failed = True
 
 

@@ -20,7 +20,7 @@ from slackwater.engines.spark.sources.log.reader import LogReader
 from slackwater.engines.spark.sources.log.segment_log import SegmentOptions, append
 from slackwater.engines.spark.sources.query_log import SegmentReader, read_log
 from slackwater.engines.spark.sources.redis import RedisOptions, RedisReader
-from slackwater.engines.spark.sources.remote_frontier import RemoteFrontier
+from slackwater.engines.spark.sources.remote_frontier import FrontierLost, RemoteFrontier
 from slackwater.spark import kafka_topic, redis_stream
 from tests.engines.spark.gates.scripted_fleet import Script
 from tests.engines.spark.gates.test_exactness import check, raised, random_stream, run
@@ -157,6 +157,18 @@ def test_a_server_that_fails_leaves_it_unknown_until_it_answers() -> None:
 
     frontier = RemoteFrontier(ask)
     assert [frontier.newest_us() for _ in range(4)] == [7, None, None, 7]
+
+
+def test_what_is_lost_is_not_asked_for_again() -> None:
+    answers: list[Exception] = [FrontierLost("gone")]
+
+    def ask() -> int:
+        raise answers.pop()
+
+    frontier = RemoteFrontier(ask)
+    for _ in range(2):
+        with pytest.raises(FrontierLost, match="gone"):
+            frontier.newest_us()
 
 
 # -- queries --------------------------------------------------------------------------------------
