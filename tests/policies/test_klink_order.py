@@ -56,27 +56,31 @@ def test_a_result_that_is_begun_is_ended_first() -> None:
 
 def test_a_table_is_as_old_as_what_it_shows() -> None:
     """Its promise is as broken as a window's result is late, though it is due only now."""
-    metrics = QueryMetrics(
-        batches=5, rows=5000, batch_s=0.2, batch_fixed_s=0.2, batch_start_s=NOW_S - 1.8,
-        max_event_s=NOW_S - 1.9,
-    )  # fmt: skip
-    spec = QuerySpec("table", max_wait_s=100.0, target_s=2.0)
-    table = QueryState(spec, "waiting", NOW_S - 1.5, metrics=metrics)
     windows_late = [waiting(f"q{n}", 0.2) for n in range(4)]  # by 1.7 s
+    table = table_of(NOW_S - 1.9, batch_start_s=NOW_S - 1.8, target_s=2.0)
     assert order(table, *windows_late)[0] == "table"
 
 
 def test_a_loose_promise_is_not_more_urgent_than_a_strict_one() -> None:
     """It is due while minutes are left until it breaks."""
-    metrics = QueryMetrics(
-        batches=5, rows=5000, batch_s=0.2, batch_fixed_s=0.2, batch_start_s=NOW_S - 560.0,
-        max_event_s=NOW_S - 560.0,
-    )  # fmt: skip
-    spec = QuerySpec("table", max_wait_s=9000.0, target_s=600.0)
-    table = QueryState(spec, "waiting", NOW_S - 559.0, metrics=metrics)
-    late = [replace(waiting(f"q{n}", 0.2), since_s=NOW_S - 8.0) for n in range(4)]
+    late = [waiting(f"q{n}", 0.2) for n in range(4)]
     early = [replace(one, metrics=replace(one.metrics, batch_start_s=NOW_S - 9.0)) for one in late]
+    table = table_of(NOW_S - 560.0, batch_start_s=NOW_S - 560.0, target_s=600.0)
     assert order(table, *early)[-1] == "table"
+
+
+def table_of(shown_s: float, *, batch_start_s: float, target_s: float) -> QueryState:
+    """Return a query without windows whose newest row is of that time."""
+    metrics = QueryMetrics(
+        batches=5,
+        rows=5000,
+        batch_s=0.2,
+        batch_fixed_s=0.2,
+        batch_start_s=batch_start_s,
+        max_event_s=shown_s,
+    )
+    spec = QuerySpec("table", max_wait_s=9000.0, target_s=target_s)
+    return QueryState(spec, "waiting", batch_start_s + 0.3, metrics=metrics)
 
 
 def full_machine(seed: int) -> list[SimulatedQuery]:
