@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from slackwater.core.model import Decision, QueryState, Schedule, Snapshot
+from slackwater.core.model import Decision, Schedule, Snapshot
 from slackwater.core.protocols import Clock, Enforcer, EngineDriver, Policy
 
 # Longest pause between two cycles when nothing happens. Arrivals wake the loop at once, and a
@@ -70,15 +70,10 @@ class Controller:
         if not schedule.admissions:
             return
         admitted = {admission.query for admission in schedule.admissions}
-        states: dict[str, QueryState] = {}
-        left: list[str] = []
-        for query in snapshot.waiting:  # perhaps thousands: no more than are needed
-            if query.spec.name in admitted:
-                states[query.spec.name] = query
-            elif len(left) < WAITING_KEPT:
-                left.append(query.spec.name)
-            elif len(states) == len(admitted):
-                break
+        # Of perhaps thousands that wait no more is looked at than is needed.
+        states = {q.spec.name: q for q in snapshot.waiting if q.spec.name in admitted}
+        first = islice(snapshot.waiting, WAITING_KEPT + len(admitted))
+        left = [q.spec.name for q in first if q.spec.name not in admitted][:WAITING_KEPT]
         running = tuple(q.name for q in snapshot.running)
         # A policy may make one up; the enforcer passes it over as well.
         known = [admission for admission in schedule.admissions if admission.query in states]

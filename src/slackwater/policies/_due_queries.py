@@ -142,7 +142,7 @@ class VectorDueQueries(DueQueries):
 
     def next_s(self, after_s: float = -math.inf) -> float:
         times = self._used[: _DRAIN + 1]
-        return float(times.min(where=times > after_s, initial=math.inf))
+        return float(times[times > after_s].min(initial=math.inf))
 
     def overdue(self, now_s: float) -> list[int]:
         return _list(_places(self._used[_OVERDUE] <= now_s))

@@ -71,6 +71,7 @@ class QueryStore:
     def __init__(self, on_opened: Callable[[str], None] = lambda name: None) -> None:
         self._on_opened = on_opened
         self.queries: dict[str, Query] = {}
+        self.states: list[QueryState] = []  # of these, in the same order
         self.put_off: set[str] = set()  # those whose specs say that some batches begin later
         self.memory: Memory | None = None
         self.cores: int | None = None  # where slots follow them
@@ -118,8 +119,7 @@ class QueryStore:
                 query.hear(message)
                 return query.state.phase == "waiting"
             case Gone(query=name):
-                self.queries.pop(name, None)
-                self.put_off.discard(name)
+                self._forget(name)
             case Spec(query=name):
                 self._specify(self._query(name), message.spec())
                 return False
@@ -223,8 +223,16 @@ class QueryStore:
 
     def _query(self, name: str) -> Query:
         if name not in self.queries:
-            self.queries[name] = Query(QuerySpec(name))
+            self.queries[name] = Query(QuerySpec(name), self.states)
         return self.queries[name]
+
+    def _forget(self, name: str) -> None:
+        gone = self.queries.pop(name, None)
+        if gone is not None:
+            del self.states[gone.place]
+            for place, query in enumerate(self.queries.values()):
+                query.place = place
+        self.put_off.discard(name)
 
 
 def unknown_question(question: Question | Ask) -> Failure:
@@ -284,7 +292,7 @@ class GateDriver:
         self._released_s = math.inf
         if self.store.cores is not None:
             self.slots = default_slots(self.store.cores)
-        states = [query.state for query in self.store.queries.values()]
+        states = self.store.states
         if self.store.put_off:
             states = [self._shown(state, now_s) for state in states]
         snapshot = Snapshot(now_s, self.slots, tuple(states), self.store.memory)

@@ -18,10 +18,18 @@ from slackwater.metrics.results import ResultObserver
 
 
 class Query:
-    """One query, with what must be remembered between two snapshots."""
+    """One query, with what must be remembered between two snapshots.
 
-    def __init__(self, spec: QuerySpec) -> None:
-        self.state = QueryState(spec)
+    Parameters
+    ----------
+    states
+        Of all queries, in their order: its own is kept there, so that a snapshot of hundreds is
+        one copy of a list.
+    """
+
+    def __init__(self, spec: QuerySpec, states: list[QueryState]) -> None:
+        self._states, self.place = states, len(states)
+        states.append(QueryState(spec))
         self.observer = QueryObserver()
         self.results = ResultObserver()
         self.promises = PromiseObserver()
@@ -32,6 +40,14 @@ class Query:
         self._waits_since_s = 0.0  # when it came to its gate for its last grant
         self._sweep: Sweep | None = None  # as parts of the query elsewhere have told
         self._beyond = Outlook()
+
+    @property
+    def state(self) -> QueryState:
+        return self._states[self.place]
+
+    @state.setter
+    def state(self, state: QueryState) -> None:
+        self._states[self.place] = state
 
     def hear(self, told: Told) -> None:
         """Take what another part of the query has seen or will cost."""
