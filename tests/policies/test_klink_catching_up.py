@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from slackwater import policies
 from slackwater.core import QuerySpec, Snapshot
+from slackwater.statistics.batch_cost import BatchCost
 from tests.policies.fleet_script import START, Scripted, run, windows
 from tests.policies.test_klink import NOW, query
 
@@ -119,3 +120,50 @@ def test_queries_that_catch_up_leave_room_for_a_window_that_has_just_ended() -> 
     )
     run(policies.load("klink"), [*replays, fresh], 60)
     assert max(fresh.gaps_s()) < 5.0
+
+
+class Large(Scripted):
+    """Its batches take time for each row; what they cost is measured as Spark's is."""
+
+    per_row_s = 0.003
+    fixed_s = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.cost = BatchCost()
+
+    def admit(self, now_s: float) -> None:
+        super().admit(now_s)
+        if self.begun_s and self.begun_s[-1] == now_s:
+            since_s = self.state.metrics.batch_start_s or START - 1.0
+            self.batch_s = self.fixed_s + self.per_row_s * self.rate * (now_s - since_s)
+            self.ends_s = now_s + self.batch_s
+
+    def _after_batch(self, before):  # type: ignore[no-untyped-def]
+        found = super()._after_batch(before)
+        self.cost.update(found.rows - before.rows, self.batch_s)
+        costs = {"batch_fixed_s": self.cost.fixed_s, "batch_per_row_s": self.cost.per_row_s}
+        # Its windows take one batch each.
+        mark_s = found.next_watermark_s
+        return replace(found, arrival_rate=self.rate, watermark_s=mark_s, **costs)
+
+
+def test_a_long_batch_is_taken_apart_once_a_trial_has_shown_that_it_can_be() -> None:
+    """Nobody else gets Spark's cores while it runs."""
+    spec = QuerySpec("large", max_wait_s=100.0, deadlines=windows(10.0), one_batch=True)
+    large = Large(spec, rate=100.0)
+    run(policies.load("klink"), [large], 120)
+    gaps_s = large.gaps_s(START + 60)
+    assert max(gaps_s) < 4.0
+    assert len(gaps_s) <= 60  # nor more often than helps
+
+
+def test_a_long_batch_that_cannot_be_taken_apart_is_tried_less_and_less_often() -> None:
+    spec = QuerySpec("fixed", max_wait_s=100.0, deadlines=windows(10.0), one_batch=True)
+    fixed = Large(spec, rate=100.0)
+    fixed.per_row_s, fixed.fixed_s = 0.0, 3.0
+    run(policies.load("klink"), [fixed], 600)
+    early = sum(at_s < START + 200 for at_s in fixed.begun_s)
+    late = sum(at_s >= START + 400 for at_s in fixed.begun_s)
+    assert early > 22  # of twenty windows
+    assert late <= 22

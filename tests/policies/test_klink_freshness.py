@@ -167,3 +167,20 @@ def test_rows_to_come_by_the_window_s_end_do_not_make_a_refresh_dear() -> None:
         max(max(query.gaps_s(START + 30)) for query in fleet) for fleet in (tables, plain)
     )
     assert slowest < 1.3 * others
+
+
+def test_one_batch_that_stood_behind_others_makes_nobody_wait_for_its_next_refresh() -> None:
+    class Stalled(Scripted):
+        def admit(self, now_s: float) -> None:
+            super().admit(now_s)
+            if len(self.begun_s) == 20:
+                self.ends_s = now_s + 3.0
+
+        def _after_batch(self, before):  # type: ignore[no-untyped-def]
+            took_s = 3.0 if len(self.begun_s) == 20 else self.batch_s
+            return replace(super()._after_batch(before), batch_s=took_s)
+
+    table = Stalled(QuerySpec("table", max_wait_s=100.0))
+    others = [Scripted(QuerySpec(f"t{n}", max_wait_s=100.0)) for n in range(5)]
+    run(klink(), [table, *others], 60)
+    assert table.begun_s[20] - table.begun_s[19] < 4.0

@@ -8,9 +8,11 @@ from slackwater.policies._known import UNKNOWN_COST_S, Known
 OLD = 0.5  # of a target: how old rows may be when they come, for it to be kept all the same
 
 
-def work_s(known: Known, query: QueryState) -> float:
+def work_s(known: Known) -> float:
     """Return how long a batch takes a slot; what it does before it waits for its sink is little."""
-    return UNKNOWN_COST_S if known.slow_sink else query.metrics.batch_s or known.fixed_s
+    if known.slow_sink:
+        return UNKNOWN_COST_S
+    return known.work_s if known.work_s and math.isfinite(known.work_s) else known.fixed_s
 
 
 def age_s(query: QueryState) -> float:

@@ -11,6 +11,12 @@ from slackwater.progress.forwarding import row_cost_s
 UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
 UNSEEN = 8.0  # times the most rows that a batch had: what so many cost is not known
 DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
+FORGET_ROWS = 0.95  # of the most rows of a batch, at each
+LONG_S = 1.0  # batches all of one size that take longer: whether fewer rows take less is tried
+ALIKE = 0.7  # of the most rows of a batch: one that had fewer was of another size
+TRY_AFTER = 2  # batches in a row of one size; twice as many after each trial
+TRY_SELDOM = 64  # and at most
+TRY = 0.25  # of the most rows of a batch: what such a trial reads
 
 EMIT, SWEEP, OTHER = range(3)  # what its next batch is for
 
@@ -46,6 +52,20 @@ class Known:
         self.has_input: bool | None = None  # as its source told at the last look
         self.came_s = -math.inf  # when its source last told that something had come, after nothing
         self.most_rows = 0.0  # of a batch; what was long ago counts less and less
+        self.alike = 0  # batches in a row of about that size
+        self.try_after = TRY_AFTER  # so many another size is tried
+        self.batch_s = math.inf  # of the last batch
+        self.work_s: float | None = None  # of it or the one before, whichever was shorter
+
+    def count_rows(self, rows: float) -> None:
+        """Take the rows of a batch."""
+        self.most_rows = max(rows, FORGET_ROWS * self.most_rows)
+        if rows > ALIKE * self.most_rows:
+            self.alike += 1
+            return
+        if self.alike >= self.try_after:
+            self.try_after = min(TRY_SELDOM, 2 * self.try_after)
+        self.alike = 0
 
 
 def again_s(known: Known, query: QueryState) -> float:
@@ -93,18 +113,39 @@ def grown_cost_s(known: Known, query: QueryState, at_s: float) -> float:
     return came * (row_s(known, query, rows) + query.metrics.beyond.per_row_s)
 
 
-def drain_s(known: Known, query: QueryState) -> float:
+def drained_fixed_s(known: Known, query: QueryState) -> float:
+    """Return the fixed cost of a drain.
+
+    Once it is known what a row costs, an empty batch of long ago says nothing of it.
+    """
+    metrics = query.metrics
+    if not known.most_rows or not metrics.batch_per_row_s:
+        return known.fixed_s
+    return max(metrics.batch_fixed_s or 0.0, UNKNOWN_COST_S)
+
+
+def drain_s(known: Known, query: QueryState, pause_s: float = 0.0) -> float:
     """Return when enough rows wait that reading them early shortens the sweep.
 
     Infinite if that is not before it.
+
+    Parameters
+    ----------
+    pause_s
+        Since it was last let in, at least.
     """
-    metrics = query.metrics
+    metrics, fixed_s = query.metrics, drained_fixed_s(known, query)
+    takes_s = (1 + 2 * DRAIN_PAYS) * fixed_s
     if known.epochs.stage != "sweep":
         return math.inf
     if metrics.batch_per_row_s:
-        rows = DRAIN_PAYS * known.fixed_s / metrics.batch_per_row_s
+        rows = DRAIN_PAYS * fixed_s / metrics.batch_per_row_s
     elif known.most_rows:
         rows = UNSEEN * known.most_rows  # nobody knows what so many cost: that is found out early
+        # With steady input all cost seems fixed. If that is not so, a long batch can be many short
+        # ones, that hold up nobody: Spark's tasks cannot be interrupted.
+        if fixed_s > LONG_S and known.alike >= known.try_after:
+            rows, takes_s = TRY * known.most_rows, fixed_s
     else:
         return math.inf
     rows -= metrics.backlog_rows or 0.0
@@ -114,7 +155,8 @@ def drain_s(known: Known, query: QueryState) -> float:
         from_s = (metrics.batch_start_s or 0.0) + rows / metrics.arrival_rate
     else:
         return math.inf
-    return from_s if from_s + (1 + 2 * DRAIN_PAYS) * known.fixed_s <= known.due_s else math.inf
+    from_s = max(from_s, (query.admitted_s or 0.0) + pause_s)
+    return from_s if from_s + takes_s <= known.due_s else math.inf
 
 
 def waiting_rows(query: QueryState, now_s: float) -> float:

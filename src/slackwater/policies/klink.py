@@ -22,6 +22,7 @@ from slackwater.policies._known import (
     UNKNOWN_COST_S,
     Known,
     drain_s,
+    drained_fixed_s,
     grown_cost_s,
     row_s,
     waiting_rows,
@@ -43,7 +44,7 @@ PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it sti
 OLD_S = 2.0  # that a query with a target counts as older than its wait, at most
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
-FORGET_ROWS = 0.95  # of the most rows of a batch, at each
+DRAINS_S = 1.0  # between two drains of a query, at least
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
 UNPROMISED = 0.25  # weight of a refresh that keeps no promise, against a result that is late
 OLDEST_S = 10.0  # age at which a window comes to its gate, at most, or its period
@@ -144,7 +145,7 @@ class Klink(KlinkPaper):
         known = self._known.get(query.name)
         if known is None:  # it has only just come
             return Demand(UNKNOWN_COST_S, None, query.spec.priority)
-        batch_s = work_s(known, query)
+        batch_s = work_s(known)
         if self._is_empty(known, query):
             return Demand(LOOK_S, None, silent=True, told=True)
         if known.fruitless >= SILENT:
@@ -180,6 +181,9 @@ class Klink(KlinkPaper):
         looked, end_s = ended and known.seen[1] != query.admitted_s, known.epochs.window_end_s
         if known.batches != query.metrics.batches:
             known.slow_sink, known.seen_in_sink = known.seen_in_sink, False
+            # Who stood behind a long batch of another took longer than its work.
+            before_s, known.batch_s = known.batch_s, query.metrics.batch_s or math.inf
+            known.work_s = min(before_s, known.batch_s)
         self._count_rows(known, query)
         super()._learn(known, query)
         if known.slow_sink:
@@ -190,7 +194,7 @@ class Klink(KlinkPaper):
         if known.epochs.behind and known.supply.pausing and query.metrics.backlog_rows is None:
             known.due_s = (query.metrics.batch_start_s or 0.0) + PAUSE_S
         if known.rank == SWEEP:
-            known.drain_s = drain_s(known, query)
+            known.drain_s = drain_s(known, query, DRAINS_S)
             grown_s = grown_cost_s(known, query, max(known.due_s, self._now_s))
             known.cost_s += grown_s
             known.urgency_s -= grown_s
@@ -205,14 +209,14 @@ class Klink(KlinkPaper):
             if known.rank == OTHER or due_s < known.due_s:
                 known.rank, known.refreshing = OTHER, True
                 known.due_s = known.urgency_s = due_s
-                known.cost_s = work_s(known, query)  # not of all rows until its window's end
+                known.cost_s = work_s(known)  # not of all rows until its window's end
         if known.came_s > (query.admitted_s or 0.0):  # nobody has read it yet
             known.due_s = min(known.due_s, known.came_s)
 
     def _count_rows(self, known: Known, query: QueryState) -> None:
         rows, known.rows = query.metrics.rows - known.rows, query.metrics.rows
         if rows > 0:
-            known.most_rows = max(float(rows), FORGET_ROWS * known.most_rows)
+            known.count_rows(float(rows))
             known.supply.take(rows)
             known.stretch = max(1.0, 0.85 * known.stretch)
             known.epochs.hands_out_more = known.supply.more or known.supply.pausing
@@ -233,7 +237,7 @@ class Klink(KlinkPaper):
         if known.fruitless:
             began_s = max(began_s, query.admitted_s or 0.0)
         batch_s = metrics.batch_s or known.fixed_s
-        fair_s = self._load.refresh_s(work_s(known, query), spec.priority)
+        fair_s = self._load.refresh_s(work_s(known), spec.priority)
         if spec.trigger_s is not None and spec.target_s is None:
             every_s = most_s = spec.trigger_s - INTERVAL_S  # it comes to its gate no sooner
         elif spec.target_s is not None:
@@ -336,7 +340,7 @@ class Klink(KlinkPaper):
     def _is_much(self, query: QueryState, now_s: float) -> bool:
         """Tell whether the rows that wait are worth a drain that slows other batches down."""
         known, rows = self._known[query.name], waiting_rows(query, now_s)
-        return rows * row_s(known, query, rows) > MUCH * known.fixed_s
+        return rows * row_s(known, query, rows) > MUCH * drained_fixed_s(known, query)
 
     def _ready(self, now_s: float) -> list[int]:
         if self._interruptible:

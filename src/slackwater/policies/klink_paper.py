@@ -36,6 +36,7 @@ from slackwater.policies._known import (
     again_s,
     cost_s,
     drain_s,
+    drained_fixed_s,
     waiting_rows,
 )
 from slackwater.policies.base import Policy, overdue_s
@@ -342,7 +343,7 @@ class KlinkPaper(Policy):
     def _drained_s(self, query: QueryState, now_s: float) -> float:
         """Return when a drain that begins now would end; it must hold up no sweep, nor its own."""
         rows_s = waiting_rows(query, now_s) * (query.metrics.batch_per_row_s or 0.0)
-        return now_s + self._known[query.name].fixed_s + 2 * rows_s
+        return now_s + drained_fixed_s(self._known[query.name], query) + 2 * rows_s
 
     # -- what is said of it ---------------------------------------------------------------------
 
