@@ -28,9 +28,9 @@ for version in "$@"; do
         continue
     fi
     # py4j belongs to Spark: each release demands one version of it. pandas is for approximate
-    # results before 4.1, and not every release works with that of constraints.txt.
-    grep -v -i -E '^(pyspark|py4j|pandas)==' constraints.txt >"$folder/constraints.txt"
+    # results before 4.1.
+    grep -v -i -E '^(pyspark|py4j)==' constraints.txt >"$folder/constraints.txt"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
-        -c "$folder/constraints.txt" "pyspark==$release" "pandas<3" hypothesis pytest pytest-timeout -e .
+        -c "$folder/constraints.txt" "pyspark==$release" pandas hypothesis pytest pytest-timeout -e .
     touch "$folder/ready"
 done
