@@ -11,7 +11,7 @@ import logging
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -36,12 +36,15 @@ from slackwater.ipc.questions import (
     AskWatch,
     Control,
     Controlled,
+    Question,
     Status,
     Watched,
 )
 from slackwater.ipc.unix_socket import socket_path
 
 log = logging.getLogger("slackwater.fleet")
+
+A = TypeVar("A")
 
 ANSWER_S = 5.0  # how long the controller has to be there
 LACKS = (
@@ -167,6 +170,8 @@ class ConnectFleet:
             for query in self.spark.streams.active:
                 if str(query.runId) in runs:
                     query.stop()
+            # Last: what Python processes have counted is sent with the end of any command, and
+            # PySpark 4.3 waits for ever where that is the listener's (SPARK-59135).
             self.spark.streams.removeListener(self._listener)
         finally:  # the server may be gone
             self._link.send(*(Gone(record.name) for record in self._all()))
@@ -180,7 +185,7 @@ class ConnectFleet:
 
     # -- to the controller ----------------------------------------------------------------------
 
-    def _ask(self, question: Any, kind: type[Any]) -> Any:
+    def _ask(self, question: Question, kind: type[A]) -> A:
         return ask(self._reach, question, kind)
 
     def _refuse_unanswered(self) -> None:
@@ -225,6 +230,8 @@ class ConnectFleet:
         self._note()
 
     def _progressed(self, run: str, progress: dict[str, Any]) -> None:
+        if self._of(run) is None:  # only the client that starts a query is told that it has begun
+            self._began(progress.get("name"), run)
         record, known = self._of(run), known_progress(progress)
         if record is None or known is None:
             return
