@@ -36,7 +36,7 @@ demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
 	$(BIN)/pytest -q -n 4 --dist worksteal -m "$(FAST)"  # many wait for processes: more than there are cores
 
-test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel ## all checks and tests
+test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel test-versions-quick ## all checks and tests
 	$(BIN)/pytest -m "not ($(FAST)) and not versions"
 
 test-versions: $(VERSIONS:%=$(VENV)/spark-%/ready) ## the contract of gates and fleets on Spark 3.5 to 4.3; writes the table in docs/compatibility.md

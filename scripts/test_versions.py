@@ -1,15 +1,18 @@
 """Runs the contract of tests/versions on every Spark version, and writes the table of the docs.
 
 ``python scripts/test_versions.py [--quick] [VERSION …]``: in the environments that
-scripts/versions.sh has made; 4.3 is the virtual environment itself. With ``--quick`` only what is
-marked so runs, and no table is written.
+scripts/versions.sh has made; 4.3 is the virtual environment itself. A version that is not named, or
+has no environment, keeps its column of the table. With ``--quick`` only what is marked so runs, and
+no table is written.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +35,14 @@ def python_of(version: str) -> Path:
 def results_of(version: str) -> Path:
     """Return the file with what a version's last whole run found."""
     return VENV / f"features-{version}.json"
+
+
+def has_environment(version: str) -> bool:
+    """Tell whether there is an environment of a version; say so if not."""
+    if python_of(version).exists() and (python_of(version).parents[1] / "ready").exists():
+        return True
+    print(f"Spark {version} is skipped: it has no environment (scripts/versions.sh {version})")
+    return False
 
 
 def run(version: str, quick: bool) -> bool:
@@ -90,25 +101,49 @@ def mark(number: int) -> str:
     return "¹²³⁴⁵⁶⁷⁸⁹"[number]
 
 
-def write_table() -> None:
-    """Put what the last runs found between the marks of the page."""
+def read_table(text: str) -> dict[str, Features]:
+    """Read what :func:`table` has written.
+
+    >>> found = {"3.5.9": {"gate": "from 4.0 on"}, "4.0.1": {"gate": "yes"}}
+    >>> read_table(table(found)) == found
+    True
+    """
+    notes = dict(re.findall(r"^([¹²³⁴⁵⁶⁷⁸⁹]) (.*?) *$", text, re.MULTILINE))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    head, _, *lines = [row for row in rows if row]
+    return {
+        release: {row[0]: notes.get(row[number][-1], row[number]) for row in lines}
+        for number, release in enumerate(head)
+        if release
+    }
+
+
+def write_table(versions: Sequence[str]) -> None:
+    """Put what the last runs of these versions found between the marks of the page."""
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    written, _, after = rest.partition(END)
+    known = read_table(written)
     found: dict[str, Features] = {}
     for version in VERSIONS:
-        if results_of(version).exists():
+        if version in versions and results_of(version).exists():
             told = json.loads(results_of(version).read_text())
             found[told["spark"]] = told["features"]
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
+        else:
+            found |= {each: known[each] for each in known if each.startswith(f"{version}.")}
     PAGE.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{after}")
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 
 def main(arguments: list[str]) -> int:
     quick = "--quick" in arguments
-    versions = [each for each in arguments if each != "--quick"] or list(VERSIONS)
+    named = [each for each in arguments if each != "--quick"] or list(VERSIONS)
+    if unknown := set(named) - set(VERSIONS):
+        print(f"no contract for Spark {', '.join(unknown)}; there are {', '.join(VERSIONS)}")
+        return 2
+    versions = [each for each in named if has_environment(each)]
     passed = [run(version, quick) for version in versions]
     if not quick:
-        write_table()
+        write_table(versions)
     return 0 if all(passed) else 1
 
 

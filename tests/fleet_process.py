@@ -7,11 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 from pyspark.sql import SparkSession
 
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.base import WindowRows, collect_windows, differences
 from slackwater_bench.workloads.ysb import Ysb
+from tests.packed_environment import PYTHON
+from tests.spark_cluster import SPARK_HOME, spark_submit
 
 PIPELINE = """
 from slackwater.traffic import Traffic
@@ -36,7 +39,7 @@ class FleetProcess:
         policy: str = "fcfs",
         gate: str = "auto",
         queries: int = 2,
-        master: str = "local[2]",
+        master: str | None = "local[2]",
         seconds: int = 30,
         rows_per_batch: int = 1500,
     ) -> None:
@@ -67,22 +70,29 @@ class FleetProcess:
         (folder / "pipeline.py").write_text(PIPELINE)
         (folder / "fleet.toml").write_text(
             f"policy = '{policy}'\ngate = '{gate}'\nname = 'test'\n"
-            f"[spark]\nmaster = '{master}'\n"
+            f"[spark]\n{'' if master is None else f'master = {master!r}'}\n"
             "[spark.conf]\n'spark.sql.shuffle.partitions' = 2\n'spark.executor.memory' = '600m'\n"
             + sections
         )
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        self._start([sys.executable, "-m", "slackwater.cli", "run"])
+
+    def _start(self, command: list[str], **environment: str) -> None:
+        places = {"SLACKWATER_RUNTIME_DIR": str(self.folder)}
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "slackwater.cli", "run"],
+                command,
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
-                env=os.environ | {"SLACKWATER_RUNTIME_DIR": str(self.folder)},
+                env=os.environ | places | environment,
                 start_new_session=True,
             )
+
+    def is_over(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
 
     def kill(self) -> None:
         """-9 for the driver with its JVM and all Python processes."""
@@ -126,3 +136,29 @@ class FleetProcess:
 
     def log(self) -> str:
         return (self.folder / "log").read_text()
+
+
+class SubmittedFleet(FleetProcess):
+    """The same by ``spark-submit``, with an environment that executors get as an archive."""
+
+    def __init__(self, folder: Path, master: str, archive: Path) -> None:
+        super().__init__(folder, master=None)
+        (folder / "shipped").mkdir()
+        (folder / "pipeline.py").rename(folder / "shipped" / "pipeline.py")
+        (folder / "run.py").write_text("from slackwater.cli.main import main\n\nmain()\n")
+        self._master, self._archive = master, archive
+
+    def start(self) -> None:
+        shipped = ("--archives", f"{self._archive}#environment")
+        shipped += ("--py-files", "shipped/pipeline.py")
+        command = spark_submit("--master", self._master, *shipped, "run.py", "run")
+        self._start(
+            command, SPARK_HOME=str(SPARK_HOME), SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=PYTHON
+        )
+
+    def interrupt(self) -> int:
+        """SIGINT for Python alone: the JVM above it would end at once, and not wait for it."""
+        assert self.process is not None
+        for child in psutil.Process(self.process.pid).children():
+            child.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=60)

@@ -1,5 +1,6 @@
 """What users of Spark import: the session profile, the fleet, the sources."""
 
+from slackwater.engines.spark.connect import ConnectFleet
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.shedding.filter import sheddable
@@ -11,6 +12,7 @@ from slackwater.engines.spark.sources.redis import redis_stream
 from slackwater.engines.spark.sources.spark_kafka import KafkaRecord, kafka_frontier
 
 __all__ = [
+    "ConnectFleet",
     "Fleet",
     "KafkaRecord",
     "feed",

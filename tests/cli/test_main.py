@@ -165,6 +165,18 @@ def test_wrong_options_of_bench(tmp_path: Path, option: str, value: str, expecte
     assert_one_line(slackwater(tmp_path, "bench", "ysb", option, value), expected)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("ads", "--policy", "klonk"), "unknown policy 'klonk'"),
+        (("ads", "--slots", "0"), "Invalid value for '--slots'"),
+        (("folder/ads",), "'folder/ads' is no name of a fleet"),
+    ],
+)
+def test_wrong_controllers(tmp_path: Path, arguments: tuple[str, ...], expected: str) -> None:
+    assert_one_line(slackwater(tmp_path, "controller", *arguments), expected)
+
+
 def test_more_decisions_than_are_kept(tmp_path: Path) -> None:
     done = slackwater(tmp_path, "explain", "--last", "100000")
     assert_one_line(done, "less than or equal to 1000")

@@ -1,9 +1,11 @@
 """Events in files, one file a batch, and what a windowed count of them must give."""
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -44,6 +46,16 @@ def truth(files: int) -> Counter[tuple[int, int, int]]:
             found[ms - ms % end_ms + end_ms, row % 4] += 1
     last = max(end for end, _ in found)
     return Counter((end, key, n) for (end, key), n in found.items() if end != last)
+
+
+def committed_rows(folder: Path) -> Counter[tuple[int, ...]]:
+    """Return the rows of the files that Spark's file sink has committed there."""
+    logs = (log.read_text() for log in folder.glob("_spark_metadata/[0-9]*"))
+    rows: Counter[tuple[int, ...]] = Counter()
+    for name in {name for log in logs for name in re.findall(r"part-[^/]+\.parquet", log)}:
+        table = pyarrow.parquet.read_table(folder / name)
+        rows.update(tuple(row.values()) for row in table.to_pylist())
+    return rows
 
 
 def _ms(number: int, row: int) -> int:

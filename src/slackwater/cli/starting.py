@@ -1,5 +1,7 @@
 """Commands that run the queries of a fleet file: in this process or on workers."""
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Annotated
 import typer
 
 from slackwater.cli.terminal import DASHBOARD_PORT, FleetPath, Port, console, write_line
+from slackwater.core.errors import UsageError
 
 starting = typer.Typer()
 
@@ -103,3 +106,38 @@ def worker(
 
     path = config.find(file, Path.cwd())
     work(config.load(path), path, name, connect)
+
+
+@starting.command()
+def controller(
+    name: Annotated[str, typer.Argument(help="Of the fleet: as ConnectFleet is given it.")],
+    policy: Annotated[str, typer.Option(help="Who decides.")] = "klink",
+    slots: Annotated[
+        int | None,
+        typer.Option(min=1, help="Batches at once; default: one and a half for each core here."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but hold nothing.")] = False,
+) -> None:
+    """Decide for a fleet over Spark Connect, until Ctrl-C: on the server's host, as its user.
+
+    Clients name the socket that is printed, see docs/connect.md. Fleets of classic sessions start
+    their controllers themselves.
+    """
+    from slackwater.common.procfs import process_cpu_s, usable_cpus
+    from slackwater.core.model import default_slots
+    from slackwater.engines.spark.control.service import ControllerService, ControllerSettings
+    from slackwater.ipc.client import refuse_if_answered
+    from slackwater.ipc.unix_socket import socket_path
+
+    if not name or Path(name).name != name:
+        raise UsageError(f"{name!r} is no name of a fleet: its socket is named after it")
+    socket, stop = socket_path(name), threading.Event()
+    refuse_if_answered(socket, name)
+    settings = ControllerSettings(
+        str(socket), policy, slots or default_slots(len(usable_cpus())), dry_run
+    )
+    service = ControllerService(settings, process_cpu_s)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    write_line(f"controller {name}: policy {policy}, {settings.slots} slots, socket {socket}")
+    service.run(stop.is_set)

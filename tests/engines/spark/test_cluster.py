@@ -1,65 +1,18 @@
-"""The same fleet file on a standalone cluster, by its master URL alone."""
+"""The same fleet file on a standalone cluster, by its master URL alone, or by ``spark-submit``."""
 
-import os
-import re
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.fleet_process import FleetProcess
+from tests.fleet_process import FleetProcess, SubmittedFleet
+from tests.packed_environment import PYTHON, pack_environment
+from tests.spark_cluster import Cluster, spark_submit
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
-
-SPARK_HOME = Path(pyspark.__file__).parent
-
-
-class Cluster:
-    """A master and two workers on loopback, started from the pip package."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.master = self._daemon("master", "master.Master", "--port", "0")
-        eventually(lambda: self._url() is not None, limit_s=60)
-        self.url = self._url() or ""
-        resources = ("-c", "1", "-m", "1g", "-d", str(folder / "work"))
-        self.workers = [
-            self._daemon(f"worker{n}", "worker.Worker", *resources, self.url) for n in range(2)
-        ]
-
-    def _url(self) -> str | None:
-        found = re.search(r"spark://127\.0\.0\.1:\d+", (self.folder / "master").read_text())
-        return found[0] if found else None
-
-    def _daemon(self, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
-        command += ["--host", "127.0.0.1", "--webui-port", "0", *arguments]
-        environment = os.environ | {
-            "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "256m",
-        }
-        with (self.folder / name).open("wb") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-
-    def kill_worker(self) -> None:
-        """-9 for a worker and the executor below it."""
-        victim = psutil.Process(self.workers[0].pid)
-        for process in [*victim.children(recursive=True), victim]:
-            process.send_signal(signal.SIGKILL)
-
-    def close(self) -> None:
-        for daemon in (*self.workers, self.master):
-            for child in psutil.Process(daemon.pid).children(recursive=True):
-                child.kill()
-            daemon.kill()
-            daemon.wait()
 
 
 @pytest.fixture
@@ -86,3 +39,33 @@ def test_a_lost_worker_changes_no_result(
         if fleet.process is not None and fleet.process.poll() is None:
             fleet.kill()
     assert fleet.mistakes(spark) == []
+
+
+def test_a_packed_environment_runs_on_executors(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """As docs/clusters.md says: nothing is installed on the workers."""
+    folder = tmp_path / "fleet"
+    folder.mkdir()
+    archive = pack_environment(folder)
+    fleet = SubmittedFleet(folder, cluster.url, archive)
+    fleet.start()
+    try:
+        eventually(lambda: cluster.runs(PYTHON) or fleet.is_over(), limit_s=150)
+        eventually(lambda: fleet.missing(spark) == 0 or fleet.is_over(), limit_s=150, pause_s=1)
+        assert not fleet.is_over(), fleet.log()
+        assert fleet.interrupt() == 0, fleet.log()
+    finally:
+        if fleet.process is not None and not fleet.is_over():
+            fleet.kill()
+    assert fleet.mistakes(spark) == []
+
+
+def test_a_standalone_cluster_refuses_python_drivers(cluster: Cluster, tmp_path: Path) -> None:
+    """Why docs/clusters.md names YARN and Kubernetes for cluster deploy mode."""
+    (tmp_path / "job.py").write_text("print('ran')\n")
+    where = ("--master", cluster.url, "--deploy-mode", "cluster")
+    command = spark_submit(*where, str(tmp_path / "job.py"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0
+    assert "not supported for python applications on standalone clusters" in done.stderr

@@ -37,6 +37,7 @@ from slackwater.engines.spark.queries.specs import (
     warn_of_progress_without_data,
 )
 from slackwater.engines.spark.queries.view import FleetView
+from slackwater.engines.spark.session.versions import refuse_connect
 from slackwater.engines.spark.shedding.fleet import FleetQuality
 from slackwater.engines.spark.shedding.loop import QualitySettings
 from slackwater.engines.spark.shedding.switches import FleetSwitches
@@ -106,6 +107,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         one_batch: Literal["auto", "off"] = "auto",
         runs_at_once: int | None = None,
     ) -> None:
+        refuse_connect(spark)
         refuse_fewer_than_one(slots=slots, runs_at_once=runs_at_once)
         refuse_unknown_choice(one_batch)
         given = parameters or {}

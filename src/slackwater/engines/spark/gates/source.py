@@ -27,6 +27,7 @@ from slackwater.engines.spark.session.versions import (
     InputPartition,
     ReadAllAvailable,
     ReadLimit,
+    SupportsTriggerAvailableNow,
     refuse_missing_python_sources,
 )
 from slackwater.engines.spark.sources.process import end_quietly
@@ -51,7 +52,7 @@ class GateSource(DataSource):
         return GateReader(dict(self.options))
 
 
-class GateReader(DataSourceStreamReader):
+class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Waits in ``latestOffset`` until the controller grants.
 
     Spark pickles readers, so all that lives (a connection, a thread) is made when first needed.
@@ -74,6 +75,9 @@ class GateReader(DataSourceStreamReader):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Do nothing: without this Spark would read all that the run finds in a single batch."""
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return []

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas import functions as arrow_functions
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -89,9 +89,11 @@ __all__ = [
     "check_version",
     "checkpoint_file_manager",
     "engine_package",
+    "is_connect",
     "map_structs",
     "missing",
     "reads_stream",
+    "refuse_connect",
     "refuse_missing_python_sources",
     "refuse_untold_start",
     "stream_conf",
@@ -154,6 +156,20 @@ def refuse_untold_start(what: str) -> None:
         raise UsageError(
             f"{what} cannot be read like this on Spark {SPARK}, which does not tell a Python "
             "source where a batch begins: use 4.2 or newer, or a source of Spark's"
+        )
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Tell whether a session is one of Spark Connect: its classes may not be importable here."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def refuse_connect(spark: SparkSession) -> None:
+    """Refuse a session that has no JVM on this side."""
+    if is_connect(spark):
+        raise UsageError(
+            "this is a session of Spark Connect: use slackwater.spark.ConnectFleet, "
+            "see docs/connect.md"
         )
 
 
