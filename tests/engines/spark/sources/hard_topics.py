@@ -141,7 +141,7 @@ class Writers:
 
 def _ends(end: Any) -> bool:
     try:
-        end(5)
+        end(LIMIT_S)
     except KafkaException as error:
         if not error.args[0].retriable():
             raise
@@ -265,10 +265,11 @@ def write_all(broker: KafkaBroker, writers: Writers) -> None:
     for number in range(ROUNDS):
         with writers.transaction():
             writers.send()
-            if number == KILLED:
-                broker.kill()
-                broker.start()
-                writers.flush()  # before any newer row
+        if number == KILLED:
+            writers.send()
+            broker.kill()
+            broker.start()
+            writers.flush()  # before any newer row
         if number == GROWN:
             writers.grow()
         time.sleep(PAUSE_S)
