@@ -19,6 +19,8 @@ JARS = Path(sys.prefix) / "kafka"
 # What Spark needs to read from it.
 CONNECTOR = ("spark-sql-kafka-*", "spark-token-provider-kafka-*", "kafka-clients-*", "*pool2-*")
 START_S = 60.0
+# It lives for minutes beside what is measured: to compile its code twice would not pay.
+_LEAN = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def why_missing() -> str | None:
@@ -95,7 +97,7 @@ class KafkaBroker:
             raise EngineError(f"the Kafka broker did not answer within {START_S:g} s")
 
     def _start(self, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [_java(), "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{JARS}/*", main, *arguments]
+        command = [_java(), *_LEAN, "-cp", f"{JARS}/*", main, *arguments]
         return subprocess.Popen(command, stdout=self._log, stderr=self._log)
 
     def _answers(self) -> bool:

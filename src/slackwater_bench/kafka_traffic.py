@@ -39,6 +39,7 @@ AHEAD_US = 1_000_000  # they are made ready for so long at a time
 _FLUSH_S = 60.0
 _SETTINGS = {
     "linger.ms": "2",
+    "log_level": "0",  # what it has to say is not why a trial fails
     "queue.buffering.max.messages": "2000000",
     "queue.buffering.max.kbytes": "1000000",
 }
@@ -113,10 +114,18 @@ class KafkaTraffic:
         return {"broker": broker, "producer": max(0.0, both - broker)}
 
     def stop(self) -> float:
-        """Stop both; return by how many seconds a message was late at most."""
+        """Have both end; return by how many seconds a message was late at most."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         return float(self._answer("the producer has failed")["late_s"])
+
+    def close(self) -> None:
+        """Have both end, if they have not, and wait until they are gone."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.read()
+        self._process.stdout.close()
 
     def _answer(self, failed: str) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -135,8 +144,7 @@ def kafka_traffic() -> Iterator[KafkaTraffic]:
         try:
             yield traffic
         finally:
-            if not traffic._process.stdin.closed:  # type: ignore[union-attr]
-                traffic.stop()
+            traffic.close()
 
 
 class TopicTraffic:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from contextlib import ExitStack
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -44,6 +45,7 @@ def run(trial: VersusTrial) -> Result:
         }
     with ExitStack() as stack:
         topics = stack.enter_context(kafka_traffic())
+        checkpoints = stack.enter_context(TemporaryDirectory(prefix="slackwater-bench-"))
         profile = "stock" if trial.arm in (REAL_TIME, PLAIN) else "tuned"
         spark = session("slackwater-bench", master, profile, conf)
         spark.sparkContext.setLogLevel("ERROR")
@@ -61,6 +63,7 @@ def run(trial: VersusTrial) -> Result:
             value = F.to_json(F.struct(end, *workload.columns)).alias("value")
             writer = rows.select(value).writeStream.format("kafka").outputMode("update")
             writer = writer.option("kafka.bootstrap.servers", topics.address)
+            writer = writer.option("checkpointLocation", f"{checkpoints}/{name}")
             _start(trial, fleet, writer.option("topic", _out(name)).queryName(name), name)
         begin_s = max(start_s, clock.now()) + trial.warmup_s
         meter = CpuMeter()
