@@ -48,6 +48,7 @@ class _Watched:
     execution: JavaObject
     sources: tuple[Arrivals, ...] | None = None  # None: not looked for yet
     why_not: str | None = None  # why no answer came, the last time
+    counts: bool | None = None  # whether a source of its tells rows left; None: not looked yet
     untold: bool = False  # none will: its sources are not asked again
     quiet: bool = False  # its last trigger found nothing
     mark: Mark = None  # of its sources, when they were last asked
@@ -123,7 +124,7 @@ class InputWatch:
         """Ask now how many rows wait for some runs; who does not tell in time is left out."""
         with self._lock:
             asked = [(run, self._watched[run]) for run in runs if run in self._watched]
-        asked = [(run, one) for run, one in asked if not one.untold]
+        asked = [(run, one) for run, one in asked if one.counts is not False and not one.untold]
         answers = {run: self._pool.submit(self._count_left, one) for run, one in asked}
         done, _ = wait(answers.values(), ANSWER_S)
         found = {
@@ -134,7 +135,9 @@ class InputWatch:
         return {run: rows for run, rows in found.items() if rows is not None}
 
     def _count_left(self, one: _Watched) -> int | None:
-        if one.sources is None and not counts_rows(one.execution):
+        if one.counts is None:
+            one.counts = counts_rows(one.execution)
+        if not one.counts:
             return None
         told = [source.rows_left() for source in self._sources(one)]
         known = [rows for rows in told if rows is not None]

@@ -344,9 +344,13 @@ class ArrivalsFinder:
         return found
 
 
-def counts_rows(execution: JavaObject) -> bool:
-    """Tell, in one call, whether a query may read sources that count the rows that are left."""
-    return "Kafka" in str(execution.sources())
+def counts_rows(execution: JavaObject) -> bool | None:
+    """Tell whether a query reads a source that counts the rows that are left; None: not yet known.
+
+    It costs two calls: who reads none need not be looked at any further.
+    """
+    sources = execution.sources()
+    return None if sources is None else "Kafka" in str(sources)
 
 
 def _own_source(source: type[Source], options: dict[str, str], relation: JavaObject) -> OwnSource:
