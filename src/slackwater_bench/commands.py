@@ -22,6 +22,7 @@ from slackwater.cli.terminal import (
 from slackwater.common.plugins import load_object
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.report.result import BenchResult
+from slackwater_bench import kafka_broker
 from slackwater_bench.aion.comparison import Compared
 from slackwater_bench.aion.trial import AionTrial
 from slackwater_bench.comparison import refuse_failures
@@ -29,11 +30,14 @@ from slackwater_bench.journal import Journal
 from slackwater_bench.klink.backlog import BacklogTrial
 from slackwater_bench.klink.backlog import Compared as BacklogCompared
 from slackwater_bench.klink.trial import PolicyTrial
+from slackwater_bench.klink.versus import Compared as VersusCompared
+from slackwater_bench.klink.versus import VersusTrial
 from slackwater_bench.lachesis.settings import LachesisSettings
 from slackwater_bench.mixed.trial import MixedTrial
 from slackwater_bench.options import option, with_options
 from slackwater_bench.quality.overload import Overload
 from slackwater_bench.quality.ramp import Ramp
+from slackwater_bench.quality.rate import RateTrial
 from slackwater_bench.quality.scenarios import ScenarioSettings
 from slackwater_bench.quality.split import SplitTrial
 
@@ -90,6 +94,8 @@ def _compare(
     from slackwater_bench.klink.table import table
     from slackwater_bench.rivals import arms
 
+    if trial.source == "kafka":
+        kafka_broker.require()
     make_folder(report)
     chosen, journal = arms(asked.policies, trial), Journal(json_file, resume)
     result = with_status(lambda show: compare(chosen, asked.counts, asked.repeat, journal, show))
@@ -187,6 +193,24 @@ _AION_FIRST = "workloads settings samplers rates queries seconds warmup_s repeat
 bench.command("aion")(with_options(aion, _AION_FIRST, sampler=""))
 
 
+def versus(
+    trial: VersusTrial, compared: VersusCompared, json_file: Kept = None, resume: Resumed = False
+) -> None:
+    """Compare Klink with Spark's Real-Time Mode: Kafka to Kafka, update mode, a real broker."""
+    from slackwater_bench.klink.versus import measure, table
+
+    kafka_broker.require()
+    result = with_status(lambda show: measure(trial, compared, Journal(json_file, resume), show))
+    _present(result, table(result))
+    runs = result["runs"]
+    refuse_failures(runs, lambda run: f"{run['arm']}, {run['queries']} queries", write_line)
+    if any(run["wrong"] for run in runs):
+        raise SlackwaterError("some windows differ from the ground truth")
+
+
+bench.command()(with_options(versus, "arms counts seconds warmup_s repeat", arm="", queries=1))
+
+
 @bench.command()
 @with_options
 def lachesis(
@@ -209,6 +233,8 @@ def backlog(trial: BacklogTrial, compared: BacklogCompared, json_file: JsonFile 
     """Let a query on Spark's own sources catch up with an hour of events in a small heap."""
     from slackwater_bench.klink.backlog import measure, table
 
+    if "kafka" in compared.sources:
+        kafka_broker.require()
     result = with_status(lambda show: measure(trial, compared, Journal(json_file), show))
     _present(result, table(result))
 
@@ -307,6 +333,19 @@ def split(
 
 
 bench.command()(with_options(split, arm=""))
+
+
+def rate(trial: RateTrial, json_file: JsonFile = None) -> None:
+    """Estimate the rate of a topic on a real Kafka broker: errors, also of a query left behind."""
+    from slackwater_bench.quality.rate import measure, table
+
+    kafka_broker.require()
+    result = with_status(lambda show: measure(trial, Journal(json_file), show))
+    _present(result, table(result))
+    refuse_failures(list(result["runs"].values()), lambda run: "a query", write_line)
+
+
+bench.command()(with_options(rate, arm=""))
 
 
 @bench.command("quality-cycle")

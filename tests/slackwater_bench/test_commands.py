@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from slackwater.core import EngineError, SlackwaterError, UsageError
-from slackwater_bench import comparison
+from slackwater_bench import comparison, kafka_broker
 from slackwater_bench.commands import bench
 from slackwater_bench.klink.trial import PolicyTrial
 from tests.slackwater_bench.klink.test_comparison import outcome
@@ -95,3 +95,26 @@ def test_estimators(tmp_path: Path) -> None:
     assert result["epochs"] == 20
     assert {row["confidence"] for row in result["rows"]} == {0.9}
     assert (tmp_path / "page" / "index.html").exists()
+
+
+OVER_KAFKA = (("ysb", "--source", "kafka"), ("backlog",), ("rate",), ("versus",))
+
+
+@pytest.mark.parametrize("arguments", OVER_KAFKA)
+def test_without_a_broker_nothing_is_begun_over_kafka(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    trials: list[PolicyTrial],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafka_broker, "JARS", tmp_path)
+    done = invoke(*arguments)
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.exit_status == 2
+    assert "scripts/kafka.sh" in str(done.exception)
+    (tmp_path / "complete").touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    done = invoke(*arguments)
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception).startswith("no Java")
+    assert not trials

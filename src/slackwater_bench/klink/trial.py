@@ -1,5 +1,6 @@
 """One trial: a fleet of queries under one policy on a Spark of its own, for a while."""
 
+import random
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,6 +34,11 @@ class PolicyTrial(ArmTrial):
     seconds: float = option(30.0, "Measured time of a trial.", least=1)
     warmup_s: float = option(15.0, "Seconds before it that do not count.", least=0)
     rate: str = option("1000", "Events/s of each query; steps:… or burst:…")
+    source: str = option(
+        "feed",
+        "feed, or kafka: a broker of its own, a topic for each query, Spark's connector.",
+        choices=("feed", "kafka"),
+    )
     # Filled in at once where it is not given.
     window_s: float | None = option(None, "Window length in seconds; default: the workload's.")
     slide_s: float | None = option(None, "Seconds between two starts; default likewise.")
@@ -85,10 +91,15 @@ class PolicyTrial(ArmTrial):
             kind,
             self.queries,
             self.seed,
-            lambda chance: 0.0 if self.aligned else chance.uniform(0, self.slide_s or 0.0),
+            lambda chance: 0.0 if self.aligned else _phase_s(chance, self.slide_s or 0.0),
             own | self.options,
             start_s=start_s,
             rate=self.rate,
             delays=self.delays,
             partitions=self.partitions,
         )
+
+
+def _phase_s(chance: random.Random, slide_s: float) -> float:
+    """Return where windows begin, in whole milliseconds: those of Kafka tell nothing finer."""
+    return round(chance.uniform(0, slide_s), 3)

@@ -136,10 +136,20 @@ class Workload(ABC):
         spark: SparkSession,
         *,
         rows_per_batch: int | None = None,
+        events: DataFrame | None = None,
     ) -> DataFrame:
-        """Return the streaming query: ``window_start``, ``window_end``, then ``columns``."""
-        feed = load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch))
-        events = feed.withWatermark(self.time_column, f"{self.watermark_ms} milliseconds")
+        """Return the streaming query: ``window_start``, ``window_end``, then ``columns``.
+
+        Parameters
+        ----------
+        rows_per_batch
+            Of the feed that it reads.
+        events
+            What it reads instead: the same columns from another source.
+        """
+        if events is None:
+            events = load_feed(spark, self.feed_options(rows_per_batch=rows_per_batch))
+        events = events.withWatermark(self.time_column, f"{self.watermark_ms} milliseconds")
         return self._results(events).select(
             F.col("window.start").alias("window_start"),
             F.col("window.end").alias("window_end"),

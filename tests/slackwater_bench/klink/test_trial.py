@@ -54,6 +54,11 @@ def test_aligned_windows_end_together() -> None:
     }
 
 
+def test_windows_begin_at_whole_milliseconds_as_the_times_of_kafka_are() -> None:
+    found = PolicyTrial("fcfs", queries=20).workloads(0.0).values()
+    assert not [query.windows.phase_us for query in found if query.windows.phase_us % 1000]
+
+
 def test_options_of_one_workload_do_not_trouble_another() -> None:
     (ysb,) = PolicyTrial("fcfs", queries=1, campaigns=7).workloads(0.0).values()
     assert ysb.campaigns == 7  # type: ignore[attr-defined]

@@ -36,11 +36,10 @@ def kafka_mock() -> KafkaMock:
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A real broker."""
-    pytest.importorskip("confluent_kafka")
     from slackwater_bench import kafka_broker
 
-    if not kafka_broker.is_installed():
-        pytest.skip("no Kafka broker: sh scripts/kafka.sh fetches one, with Maven")
+    if (missing := kafka_broker.why_missing()) is not None:
+        pytest.skip(missing)
     broker = kafka_broker.KafkaBroker(tmp_path_factory.mktemp("kafka"))
     yield broker
     broker.stop()

@@ -3,7 +3,7 @@
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -172,6 +172,10 @@ class Agent:
     def raise_watermarks(self, run: str, raises: WatermarkRaise | None) -> None:
         """Raise the watermark of a run from now on, as far as this says."""
         self._held.raise_watermarks(run, raises)
+
+    def rows_left(self, runs: Iterable[str]) -> dict[str, int]:
+        """Ask the sources of held runs how many rows wait; who does not tell is left out."""
+        return self._inputs.rows_left(runs)
 
     def unheld(self, record: QueryRecord, why: Exception) -> None:
         """Note that a query cannot have a clock gate and runs without."""

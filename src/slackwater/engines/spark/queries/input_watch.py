@@ -18,7 +18,13 @@ from slackwater.common.exceptions import first_line
 from slackwater.common.procfs import thread_cpu_s
 from slackwater.core.protocols import Clock
 from slackwater.engines.spark.queries.held import Held
-from slackwater.engines.spark.sources.arrivals import Arrivals, ArrivalsFinder, Mark, Untold
+from slackwater.engines.spark.sources.arrivals import (
+    Arrivals,
+    ArrivalsFinder,
+    Mark,
+    Untold,
+    counts_rows,
+)
 from slackwater.ipc.messages import INPUTS_LAST_S, Inputs
 
 log = logging.getLogger("slackwater.fleet")
@@ -42,6 +48,7 @@ class _Watched:
     execution: JavaObject
     sources: tuple[Arrivals, ...] | None = None  # None: not looked for yet
     why_not: str | None = None  # why no answer came, the last time
+    counts: bool | None = None  # whether a source of its tells rows left; None: not looked yet
     untold: bool = False  # none will: its sources are not asked again
     quiet: bool = False  # its last trigger found nothing
     mark: Mark = None  # of its sources, when they were last asked
@@ -113,6 +120,34 @@ class InputWatch:
                 for source in one.sources or ():
                     source.forget()
 
+    def rows_left(self, runs: Iterable[str]) -> dict[str, int]:
+        """Ask now how many rows wait for some runs; who does not tell in time is left out."""
+        with self._lock:
+            asked = [(run, self._watched[run]) for run in runs if run in self._watched]
+        asked = [(run, one) for run, one in asked if one.counts is not False and not one.untold]
+        answers = {run: self._pool.submit(self._count_left, one) for run, one in asked}
+        done, _ = wait(answers.values(), ANSWER_S)
+        found = {
+            run: answer.result()
+            for run, answer in answers.items()
+            if answer in done and answer.exception() is None
+        }
+        return {run: rows for run, rows in found.items() if rows is not None}
+
+    def _count_left(self, one: _Watched) -> int | None:
+        if one.counts is None:
+            one.counts = counts_rows(one.execution)
+        if not one.counts:
+            return None
+        told = [source.rows_left() for source in self._sources(one)]
+        known = [rows for rows in told if rows is not None]
+        return sum(known) if known and len(known) == len(told) else None
+
+    def _sources(self, one: _Watched) -> tuple[Arrivals, ...]:
+        if one.sources is None:
+            one.sources = self._finder.find(one.execution)
+        return one.sources
+
     def close(self) -> None:
         """Ask no more; what was asked for last is not waited for."""
         self._closed.set()
@@ -164,11 +199,10 @@ class InputWatch:
             answer.set_exception(error)
 
     def _ask(self, one: _Watched) -> Mark:
-        if one.sources is None:
-            one.sources = self._finder.find(one.execution)
+        sources = self._sources(one)
         before_s = 0.0 if one.quick else _cpu_s()  # of the thread that turns, all is counted
         try:
-            return tuple(source.mark() for source in one.sources)
+            return tuple(source.mark() for source in sources)
         finally:
             with self._lock:
                 self._asked += 1

@@ -191,8 +191,16 @@ _TEXTS = {
 }
 
 
-def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
-    """Make a row of the table of a record and what the controller knows of the query."""
+def query_status(
+    record: QueryRecord, known: QueryEntry | None, rows_left: int | None = None
+) -> QueryStatus:
+    """Make a row of the table of a record and what the controller knows of the query.
+
+    Parameters
+    ----------
+    rows_left
+        How many rows wait, as its sources say now; None: as its last batch said.
+    """
     metrics = known.metrics if known else QueryMetrics()
     phase = "in sink" if known and known.in_sink else known.phase if known else "running"
     newest_s = metrics.max_event_s
@@ -208,7 +216,7 @@ def query_status(record: QueryRecord, known: QueryEntry | None) -> QueryStatus:
         batches=metrics.batches,
         rows=metrics.rows,
         input_rate=metrics.arrival_rate,
-        lag_rows=metrics.backlog_rows,
+        lag_rows=metrics.backlog_rows if rows_left is None else rows_left,
         lag_s=max(0.0, RealClock().now() - newest_s) if newest_s is not None else None,
         batch_s=metrics.batch_s,
         state_rows=metrics.state_rows,

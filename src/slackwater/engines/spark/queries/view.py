@@ -54,7 +54,9 @@ class FleetView:
             controller = "open" if is_open else "running"
         except SlackwaterError:
             known, controller = {}, "off: queries run as plain Spark"
-        rows = tuple(query_status(r, known.get(r.name)) for r in self._registry.all())
+        records = self._registry.all()
+        left = self._agent.rows_left([r.run for r in records if r.present and r.run is not None])
+        rows = tuple(query_status(r, known.get(r.name), left.get(r.run or "")) for r in records)
         gate = f"{self.gate_kind} ({self.gate_reason})"
         return FleetStatus(self.name, self.policy, gate, controller, self.slots, rows)
 

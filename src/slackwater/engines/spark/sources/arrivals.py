@@ -62,6 +62,9 @@ class Arrivals(Protocol):
     def mark(self) -> Mark:
         """Return a value that differs from earlier ones once something has come."""
 
+    def rows_left(self) -> int | None:
+        """Return how many rows have come and were not read; None: it does not tell."""
+
     def forget(self) -> None:
         """Take it that batches have run: what is read may be other streams by now."""
 
@@ -154,6 +157,10 @@ class LocalFolder:
                         raise Untold(f"{path} has more than {MOST_LISTED} files")
         return _Listing(seen.st_ctime_ns, tuple(folders), settled, frozenset(files))
 
+    def rows_left(self) -> int | None:
+        """Tell nothing: what is in files is not known."""
+        return None
+
     def forget(self) -> None:
         """Keep what is known of the folders."""
 
@@ -183,6 +190,10 @@ class HadoopFolder:
             (str(path), str(self._files.getContentSummary(path).toString())) for path in paths
         )
 
+    def rows_left(self) -> int | None:
+        """Tell nothing: what is in files is not known."""
+        return None
+
     def forget(self) -> None:
         """Keep nothing."""
 
@@ -200,6 +211,10 @@ class OwnSource:
         if offset is None:
             raise EngineError("the server has not answered yet")
         return int(offset["n"])
+
+    def rows_left(self) -> int | None:
+        """Tell nothing: its batches do, of each."""
+        return None
 
     def forget(self) -> None:
         """Keep nothing."""
@@ -242,6 +257,9 @@ class SharedArrivals:
 
     def mark(self) -> Mark:
         return self._mark()
+
+    def rows_left(self) -> int | None:
+        return self._source.rows_left()
 
     def forget(self) -> None:
         self._source.forget()
@@ -324,6 +342,15 @@ class ArrivalsFinder:
             )
             found = self._folders[key] = SharedArrivals(folder, self._clock)
         return found
+
+
+def counts_rows(execution: JavaObject) -> bool | None:
+    """Tell whether a query reads a source that counts the rows that are left; None: not yet known.
+
+    It costs two calls: who reads none need not be looked at any further.
+    """
+    sources = execution.sources()
+    return None if sources is None else "Kafka" in str(sources)
 
 
 def _own_source(source: type[Source], options: dict[str, str], relation: JavaObject) -> OwnSource:

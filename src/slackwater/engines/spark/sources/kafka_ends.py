@@ -96,6 +96,16 @@ class KafkaEnds:
         self._partitions = partitions
         return self._cluster.ends(partitions)
 
+    def rows_left(self) -> int | None:
+        """Return how many offsets lie between what was read and the ends.
+
+        More than there are rows where transactions and compaction leave gaps.
+        """
+        read = self._topics.read()
+        if not read:
+            return None
+        return sum(max(0, end - read[name]) for name, end in self._cluster.ends(frozenset(read)))
+
     def forget(self) -> None:
         """Find out anew which partitions are read."""
         self._partitions = frozenset()
