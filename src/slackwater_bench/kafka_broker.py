@@ -1,5 +1,6 @@
 """A real Kafka broker on loopback: one node, from the jars that ``scripts/kafka.sh`` fetches."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError, UsageError
 
-JARS = Path(sys.prefix) / "kafka"
+JARS = Path(os.environ.get("VENV", sys.prefix)) / "kafka"  # VENV: from an environment beside
 # What Spark needs to read from it.
 CONNECTOR = ("spark-sql-kafka-*", "spark-token-provider-kafka-*", "kafka-clients-*", "*pool2-*")
 START_S = 60.0
