@@ -41,7 +41,7 @@ class S3Server:
 
     def requests(self, path: str = "") -> Counter[str]:
         """Return how many requests there have been for a path and below, by their kind."""
-        pattern = rf'"([A-Z]+) /{BUCKET}\S*{re.escape(path)}'
+        pattern = rf"([A-Z]+) /{BUCKET}\S*{re.escape(path)}\S* HTTP/"
         return Counter(re.findall(pattern, self._log.read_text()))
 
     def seen(self, pattern: str) -> bool:

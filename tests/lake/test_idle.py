@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 from pyspark.sql import SparkSession
 
+from slackwater.core.clock import RealClock
 from slackwater.engines.spark.gates.clock import execution_of
-from slackwater.engines.spark.sources.arrivals import DeltaLog
+from slackwater.engines.spark.sources.arrivals import ArrivalsFinder, DeltaLog
 from tests.lake import jars
 from tests.lake.conftest import EVENTS
 from tests.lake.s3_server import S3Server
@@ -26,7 +27,9 @@ def test_one_request_tells_whether_something_has_come(
         execution = execution_of(query._jsq)
         eventually(lambda: execution.sources() is not None and query.lastProgress is not None)
         query.processAllAvailable()
-        source = DeltaLog(f"{place}/_delta_log", execution.sources().apply(0), execution)
+        (shared,) = ArrivalsFinder(RealClock()).find(execution)
+        source = shared._source  # type: ignore[attr-defined]
+        assert isinstance(source, DeltaLog)
         query.stop()  # its triggers would count
         assert source.mark() == EVENTS - 1
         before = s3.requests("idle")
