@@ -43,6 +43,7 @@ def settings(address: str, warehouse: str) -> dict[str, str]:
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.access.key": "nobody",
         "spark.hadoop.fs.s3a.secret.key": "nothing",
+        "spark.databricks.delta.snapshotPartitions": "2",  # of 50
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
     }
