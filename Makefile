@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE  # compiled code is kept: the tests start hundr
 VERSIONS := 3.5 4.0 4.1 4.2
 FAST := not (spark or cluster or flink or browser or server or kafka or lake)
 
-.PHONY: demo check test test-versions test-versions-quick wheel docs screenshots lint bench-batch bench-gate bench clean help
+.PHONY: demo check test test-lake test-versions test-versions-quick wheel docs screenshots lint bench-batch bench-gate bench clean help
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -27,6 +27,9 @@ $(VENV)/flink/ready: scripts/flink.sh $(VENV)/ready
 $(VENV)/kafka/complete: scripts/kafka.sh scripts/kafka.xml $(VENV)/ready
 	VENV=$(VENV) sh scripts/kafka.sh
 
+$(VENV)/lake/complete: scripts/lake.sh scripts/lake.xml $(VENV)/ready
+	PYTHON=$(PYTHON) VENV=$(VENV) sh scripts/lake.sh
+
 $(VENV)/spark-%/ready: scripts/versions.sh constraints.txt $(VENV)/ready
 	PYTHON=$(PYTHON) VENV=$(VENV) sh scripts/versions.sh $*
 
@@ -36,8 +39,11 @@ demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server
 	$(BIN)/pytest -q -n 4 --dist worksteal -m "$(FAST)"  # many wait for processes: more than there are cores
 
-test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel test-versions-quick ## all checks and tests
-	$(BIN)/pytest -m "not ($(FAST)) and not versions"
+test: $(VENV)/servers $(VENV)/flink/ready $(VENV)/kafka/complete check docs wheel test-versions-quick test-lake ## all checks and tests
+	$(BIN)/pytest -m "not ($(FAST)) and not versions and not lake"
+
+test-lake: $(VENV)/lake/complete $(VENV)/kafka/complete $(VENV)/spark-4.1/ready ## Delta, Iceberg and checkpoints at S3, on Spark 4.1
+	VENV=$(VENV) $(BIN)/python scripts/test_versions.py --lake
 
 test-versions: $(VERSIONS:%=$(VENV)/spark-%/ready) ## the contract of gates and fleets on Spark 3.5 to 4.3; writes the table in docs/compatibility.md
 	VENV=$(VENV) $(BIN)/python scripts/test_versions.py

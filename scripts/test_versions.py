@@ -1,9 +1,10 @@
 """Runs the contract of tests/versions on every Spark version, and writes the table of the docs.
 
-``python scripts/test_versions.py [--quick] [VERSION …]``: in the environments that
+``python scripts/test_versions.py [--quick | --lake] [VERSION …]``: in the environments that
 scripts/versions.sh has made; 4.3 is the virtual environment itself. A version that is not named, or
 has no environment, keeps its column of the table. With ``--quick`` only what is marked so runs, and
-no table is written.
+no table is written. With ``--lake`` the tests of tests/lake run instead, on the one version that
+they are for.
 """
 
 import json
@@ -21,6 +22,7 @@ PAGE = ROOT / "docs" / "compatibility.md"
 BEGIN, END = "<!-- table: make test-versions -->", "<!-- end of the table -->"
 PINNED = "4.3"
 VERSIONS = ("3.5", "4.0", "4.1", "4.2", PINNED)
+LAKE = "4.1"  # the newest that Delta, Iceberg and hadoop-aws all support
 LIMIT_S = 900  # for one version
 
 Features = dict[str, str]
@@ -45,14 +47,17 @@ def has_environment(version: str) -> bool:
     return False
 
 
-def run(version: str, quick: bool) -> bool:
-    """Run the contract on one version; True if all that ran has passed."""
-    marks = "versions and quick" if quick else "versions"
-    command = [str(python_of(version)), "-m", "pytest", "-q", "-m", marks, "tests/versions"]
-    environment = dict(os.environ, PYTHONPATH=f"{ROOT / 'src'}{os.pathsep}{ROOT}")
+def run(version: str, marks: str, tests: str, *, keep: bool = False) -> bool:
+    """Run tests on one version; True if all that ran have passed.
+
+    With ``keep`` it is noted what the version can do.
+    """
+    command = [str(python_of(version)), "-m", "pytest", "-q", "-m", marks, tests]
+    paths = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    environment = dict(os.environ, PYTHONPATH=paths, VENV=str(VENV))  # where jars are
     environment.pop("SLACKWATER_FEATURES", None)
     environment.pop("SPARK_HOME", None)  # of another version
-    if not quick:
+    if keep:
         results_of(version).unlink(missing_ok=True)
         environment["SLACKWATER_FEATURES"] = str(results_of(version))
     began_s = time.monotonic()
@@ -134,14 +139,25 @@ def write_table(versions: Sequence[str]) -> None:
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 
+def lake() -> int:
+    """Run the tests with table formats, if their jars are there."""
+    if not (VENV / "lake" / "complete").exists():
+        print("no Delta, Iceberg and S3 (scripts/lake.sh): their tests are skipped")
+        return 0
+    return 0 if run(LAKE, "lake", "tests/lake") else 1
+
+
 def main(arguments: list[str]) -> int:
+    if "--lake" in arguments:
+        return lake()
     quick = "--quick" in arguments
     named = [each for each in arguments if each != "--quick"] or list(VERSIONS)
     if unknown := set(named) - set(VERSIONS):
         print(f"no contract for Spark {', '.join(unknown)}; there are {', '.join(VERSIONS)}")
         return 2
     versions = [each for each in named if has_environment(each)]
-    passed = [run(version, quick) for version in versions]
+    marks = "versions and quick" if quick else "versions"
+    passed = [run(version, marks, "tests/versions", keep=not quick) for version in versions]
     if not quick:
         write_table(versions)
     return 0 if all(passed) else 1

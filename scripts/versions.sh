@@ -31,6 +31,6 @@ for version in "$@"; do
     # results before 4.1.
     grep -v -i -E '^(pyspark|py4j)==' constraints.txt >"$folder/constraints.txt"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
-        -c "$folder/constraints.txt" "pyspark==$release" pandas hypothesis pytest pytest-timeout -e .
+        -c "$folder/constraints.txt" "pyspark==$release" pandas hypothesis pytest pytest-timeout -e ".[kafka]"
     touch "$folder/ready"
 done

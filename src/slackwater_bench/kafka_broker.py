@@ -15,7 +15,7 @@ from slackwater.core.errors import EngineError, UsageError
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-JARS = Path(sys.prefix) / "kafka"
+JARS = Path(os.environ.get("VENV", sys.prefix)) / "kafka"  # VENV: from an environment beside
 # What Spark needs to read from it.
 CONNECTOR = ("spark-sql-kafka-*", "spark-token-provider-kafka-*", "kafka-clients-*", "*pool2-*")
 START_S = 60.0

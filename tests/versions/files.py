@@ -18,19 +18,29 @@ def write_files(folder: Path, files: int) -> Path:
     """Write them, each older than the next: Spark reads them in that order."""
     folder.mkdir()
     for number in range(files):
-        rows = [f'{{"ms": {_ms(number, row)}, "key": {row % 4}}}' for row in range(EACH)]
+        rows = [f'{{"ms": {ms}, "key": {key}}}' for ms, key in rows_of(number)]
         path = folder / f"{number:04}.json"
         path.write_text("\n".join(rows) + "\n")
         os.utime(path, 2 * (START_S + number,))
     return folder
 
 
+def rows_of(number: int) -> list[tuple[int, int]]:
+    """Return the rows of one file: event time and key."""
+    return [(_ms(number, row), row % 4) for row in range(EACH)]
+
+
 def counts(spark: SparkSession, folder: str | Path, files_a_batch: int | None = 1) -> DataFrame:
-    """Count the events of each window and key."""
+    """Count the events of each window and key, from the files."""
     reader = spark.readStream.schema("ms long, key long")
     if files_a_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_a_batch)
-    events = reader.json(str(folder)).withColumn("time", F.timestamp_millis("ms"))
+    return counted(reader.json(str(folder)))
+
+
+def counted(rows: DataFrame) -> DataFrame:
+    """Count the events of each window and key."""
+    events = rows.withColumn("time", F.timestamp_millis("ms"))
     windows = F.window("time", f"{WINDOW_S} seconds")
     counted = events.withWatermark("time", "0 seconds").groupBy(windows, "key").count()
     return counted.select(F.unix_millis("window.end").alias("end"), "key", "count")
@@ -41,9 +51,8 @@ def truth(files: int) -> Counter[tuple[int, int, int]]:
     end_ms = 1000 * WINDOW_S
     found: Counter[tuple[int, int]] = Counter()
     for number in range(files):
-        for row in range(EACH):
-            ms = _ms(number, row)
-            found[ms - ms % end_ms + end_ms, row % 4] += 1
+        for ms, key in rows_of(number):
+            found[ms - ms % end_ms + end_ms, key] += 1
     last = max(end for end, _ in found)
     return Counter((end, key, n) for (end, key), n in found.items() if end != last)
 

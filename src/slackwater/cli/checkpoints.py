@@ -1,10 +1,18 @@
 """Commands that convert checkpoints of stopped queries."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from slackwater.cli.terminal import console
+from slackwater.common.places import local_path
+from slackwater.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 checkpoints = typer.Typer()
 
@@ -16,11 +24,16 @@ def adopt(
         str | None, typer.Argument(help="New folder for the copy; default: CHECKPOINT-gated.")
     ] = None,
 ) -> None:
-    """Convert a copy of a plain checkpoint so that a source-gated query resumes from it."""
+    """Convert a copy of a plain checkpoint so that a source-gated query resumes from it.
+
+    Addresses such as s3a://bucket/checkpoint are reached through Spark, with the settings of
+    [spark] in the fleet.toml of this folder or above, if there is one.
+    """
     from slackwater.engines.spark.checkpoints import convert as checkpoints
 
     copy = copy or f"{checkpoint.rstrip('/')}-gated"
-    console.print(str(checkpoints.adopt(checkpoint, copy)), highlight=False)
+    with _session(checkpoint, copy) as spark:
+        console.print(str(checkpoints.adopt(checkpoint, copy, spark)), highlight=False)
 
 
 @checkpoints.command()
@@ -30,8 +43,33 @@ def release(
         str | None, typer.Argument(help="New folder for the copy; default: CHECKPOINT-plain.")
     ] = None,
 ) -> None:
-    """Convert a copy of a source-gated checkpoint so that plain Spark resumes from it."""
+    """Convert a copy of a source-gated checkpoint so that plain Spark resumes from it.
+
+    Addresses such as s3a://bucket/checkpoint are reached through Spark, with the settings of
+    [spark] in the fleet.toml of this folder or above, if there is one.
+    """
     from slackwater.engines.spark.checkpoints import convert as checkpoints
 
     copy = copy or f"{checkpoint.rstrip('/')}-plain"
-    console.print(str(checkpoints.release(checkpoint, copy)), highlight=False)
+    with _session(checkpoint, copy) as spark:
+        console.print(str(checkpoints.release(checkpoint, copy, spark)), highlight=False)
+
+
+@contextmanager
+def _session(*places: str) -> "Iterator[SparkSession | None]":
+    """Start Spark, if one of the places is not on this machine."""
+    if all(local_path(place) is not None for place in places):
+        yield None
+        return
+    from slackwater.operations import fleet_file as config
+    from slackwater.operations.launch import start_session
+
+    try:
+        section = config.load(config.find(None, Path.cwd())).spark
+    except UsageError:  # there is none: Spark's own configuration may know
+        section = config.SparkSection(master="local[1]")
+    spark = start_session("slackwater-checkpoints", section)
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -12,7 +12,7 @@ from slackwater.core.errors import UsageError
 
 FILE_NAME = "fleet.toml"
 RUN_TRIGGERS = ("availableNow", "once")
-FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
+FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")  # of Spark's own file sink
 
 
 def _in_seconds(stated: object) -> object:
@@ -69,8 +69,9 @@ class QuerySection(_Section):
     idle_after: Seconds | None = None  # a silent input holds nothing up then
     in_pieces: bool = False  # a backlog may be cut although the query has a watermark
     rate: float | None = Field(None, gt=0)  # events/s that are expected, for `slackwater plan`
+    table: str | None = None  # written to by its name in a catalog, for writers too
     # The following are for functions that return a DataFrame; a writer brings its own.
-    format: str = "noop"
+    format: str | None = None  # noop, or that of the table
     path: str | None = None
     output_mode: Literal["append", "update", "complete"] = "append"
     trigger: str | None = None  # processing time, for example "2 seconds"; or availableNow, once
@@ -109,8 +110,11 @@ class QuerySection(_Section):
 
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
-        if self.format in FILE_FORMATS and self.path is None and "path" not in self.options:
-            raise ValueError(f'format = "{self.format}" needs path = "…"')
+        placed = self.path is not None or "path" in self.options
+        if self.table is not None and placed:
+            raise ValueError("table and path are two places: give one of them")
+        if self.format in (*FILE_FORMATS, "delta") and self.table is None and not placed:
+            raise ValueError(f'format = "{self.format}" needs path = "…" or table = "…"')
         return self
 
 

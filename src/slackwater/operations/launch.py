@@ -1,7 +1,6 @@
 """Runs a fleet from its file: builds every query, starts it, shows what happens."""
 
 import logging
-import re
 import signal
 import sys
 import threading
@@ -18,17 +17,26 @@ from rich.live import Live
 
 from slackwater import policies
 from slackwater.common.exceptions import first_line
+from slackwater.common.places import has_scheme
 from slackwater.common.plugins import load_object
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines
-from slackwater.engines.spark.checkpoints.ownership import claim
+from slackwater.engines.spark.checkpoints.files import open_folder
+from slackwater.engines.spark.checkpoints.ownership import claim, refuse_lost_checkpoint
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.gates.watermark import why_two_batches
 from slackwater.engines.spark.plans.discovery import discover
+from slackwater.engines.spark.session.checkpoint_files import MANAGER, suit_checkpoints
 from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.shedding.loop import QualitySettings
-from slackwater.operations.fleet_file import FleetFile, QualitySection, QuerySection
+from slackwater.operations.fleet_file import (
+    FILE_FORMATS,
+    FleetFile,
+    QualitySection,
+    QuerySection,
+    SparkSection,
+)
 
 log = logging.getLogger("slackwater.fleet")
 
@@ -80,8 +88,6 @@ class Launch:
         policies.load(file.policy, **file.parameters)
         # All names are looked up before Spark is started: a typo should not cost ten seconds.
         self._functions = {name: _function(name, q) for name, q in file.queries.items()}
-        for name in file.queries:
-            self.checkpoint(name)
 
     def run(self, console: Console, seconds: float | None = None) -> int:
         """Run until Ctrl-C, until all queries have ended, or for ``seconds``; the exit status."""
@@ -135,10 +141,9 @@ class Launch:
 
     def open_session(self) -> SparkSession:
         """Start Spark as the file wants it."""
-        spark, conf = self.file.spark, self.file.spark.conf
-        texts = {key: _spark_text(value) for key, value in conf.items()}
-        started = session(self.file.name or "slackwater", spark.master, spark.profile, texts)
-        started.sparkContext.setLogLevel("ERROR")
+        started = start_session(self.file.name or "slackwater", self.file.spark)
+        if MANAGER not in self.file.spark.conf and self.file.spark.profile != "stock":
+            suit_checkpoints(started, self._written())
         return started
 
     def open_fleet(self, spark: SparkSession, name: str | None = None) -> Fleet:
@@ -187,15 +192,17 @@ class Launch:
             fleet.report_failure(name, f"{type(built).__name__}: {built}")
             return
         checkpoint = self.checkpoint(name)
-        if section.path is not None and not has_scheme(section.path):
-            check_results(name, self._path(section.path), checkpoint)
         keys = {"priority": section.priority, "max_wait": section.max_wait}
         try:
+            folder = open_folder(checkpoint, fleet.spark)
+            if section.path is not None:
+                results = open_folder(self.results(section.path), fleet.spark)
+                refuse_lost_checkpoint(name, results, folder)
             if section.approximate is not None:
                 built = self._approximate(fleet, name, built)
             if isinstance(built, DataFrame):
                 gated = fleet.gate_kind == "source" and not section.refreshed
-                claim(checkpoint, name, built, gated=gated)
+                claim(folder, name, built, gated=gated)
                 if gated:
                     built = fleet.gate(built, name, **keys)  # type: ignore[arg-type]
                 built = self._writer(built, section)
@@ -204,7 +211,7 @@ class Launch:
                     f"{name}: the source gate needs a DataFrame; return it instead of a writer"
                 )
             else:
-                claim(checkpoint, name)
+                claim(folder, name)
             if section.refreshed:
                 fleet.refresh(
                     built,
@@ -212,10 +219,11 @@ class Launch:
                     checkpoint=checkpoint,
                     every=section.every,
                     trigger=section.trigger,  # type: ignore[arg-type]
+                    table=section.table,
                     **keys,  # type: ignore[arg-type]
                 )
                 return
-            writer = built.option("checkpointLocation", str(checkpoint))
+            writer = built.option("checkpointLocation", checkpoint)
             fleet.start(
                 writer,
                 name=name,
@@ -224,6 +232,7 @@ class Launch:
                 one_batch=section.one_batch,
                 idle_after=section.idle_after,
                 in_pieces=section.in_pieces,
+                table=section.table,
                 **keys,  # type: ignore[arg-type]
             )
         except UsageError:
@@ -244,8 +253,9 @@ class Launch:
         return fleet.approximate(built, **section.approximate.model_dump())
 
     def _writer(self, frame: DataFrame, section: QuerySection) -> DataStreamWriter:
-        writer = frame.writeStream.format(section.format).outputMode(section.output_mode)
-        writer = writer.options(**section.options)
+        writer = frame.writeStream.outputMode(section.output_mode).options(**section.options)
+        if section.format is not None or section.table is None:
+            writer = writer.format(section.format or "noop")  # else its table has one
         if section.path is not None:
             writer = writer.option("path", self.results(section.path))
         if section.trigger is not None and not section.refreshed:
@@ -257,42 +267,30 @@ class Launch:
         self.file = self.file.model_copy(update={"queries": queries})
         self._functions = {name: _function(name, q) for name, q in queries.items()}
 
-    def checkpoint(self, name: str) -> Path:
-        """Return the checkpoint folder of a query."""
-        stated = self.file.queries[name].checkpoint or f"{self.file.checkpoints}/{name}"
-        if has_scheme(stated):
-            raise UsageError(f"{name}: checkpoints are folders of this machine, not {stated}")
-        return self._path(stated)
+    def checkpoint(self, name: str) -> str:
+        """Return the checkpoint folder of a query, or its address elsewhere."""
+        stated = self.file.queries[name].checkpoint
+        return self.results(stated or f"{self.file.checkpoints.rstrip('/')}/{name}")
 
     def results(self, path: str) -> str:
         """Return where results go: a folder beside the file, or on the file system it names."""
-        return path if has_scheme(path) else str(self._path(path))
+        return path if has_scheme(path) else str((self.folder / path).resolve())
 
-    def _path(self, text: str) -> Path:
-        return (self.folder / text).resolve()
-
-
-def has_scheme(text: str) -> bool:
-    """Tell whether a path names its file system, so that it is Spark's to read.
-
-    >>> has_scheme("s3a://events/out"), has_scheme("file:/tmp/out"), has_scheme("out/a:b")
-    (True, True, False)
-    """
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None
+    def _written(self) -> list[str]:
+        """Return where Spark writes logs of batches: checkpoints, and results in files."""
+        written = [self.checkpoint(name) for name in self.file.queries]
+        for section in self.file.queries.values():
+            if section.path is not None and section.format in FILE_FORMATS:
+                written.append(self.results(section.path))
+        return written
 
 
-def check_results(name: str, path: Path, checkpoint: Path) -> None:
-    """Refuse results of a query whose checkpoint is gone.
-
-    Spark's file sink remembers the numbers of the batches that it has; a query that begins anew
-    counts from zero, and its first batches would be taken for those and left out without a word.
-    """
-    begun = any((checkpoint / "offsets").glob("[0-9]*"))
-    if not begun and any((path / "_spark_metadata").glob("[0-9]*")):
-        raise UsageError(
-            f"{name}: {path} has results of a query whose checkpoint is gone; Spark would leave "
-            "out as many batches: remove that folder too, or write to another"
-        )
+def start_session(name: str, section: SparkSection) -> SparkSession:
+    """Start Spark as ``[spark]`` says."""
+    texts = {key: _spark_text(value) for key, value in section.conf.items()}
+    started = session(name, section.master, section.profile, texts)
+    started.sparkContext.setLogLevel("ERROR")
+    return started
 
 
 def quality_settings(section: QualitySection) -> QualitySettings:

@@ -166,6 +166,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         idle_after: Duration | None = None,
         in_pieces: bool = False,
         frontier: ToldFrontier | None = None,
+        table: str | None = None,
     ) -> StreamingQuery:
         """Start ``df.writeStream…`` held: not even its first micro-batch runs before its grant.
 
@@ -201,6 +202,8 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             be late, never early, and no limit may keep a batch from reading so far. Our sources,
             Spark's rate and its Kafka on ``timestamp`` need none; for times in Kafka's payload
             there is :func:`kafka_frontier`.
+        table
+            Write to a table of a catalog, as ``writer.toTable`` does. None: where the writer says.
         """
         refuse_no_writer(writer, "start")
         self._refuse_stopped()
@@ -223,6 +226,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
                 may_raise=may_raise,
                 in_pieces=in_pieces,
                 told=frontier,
+                table=table,
             )
             record = self._launcher.start(draft)
         self._quality.add(record, min_accuracy)

@@ -1,6 +1,7 @@
 """A worker: one Spark application that runs the queries it is told to."""
 
 import fcntl
+import hashlib
 import logging
 import os
 import queue
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from slackwater.common.exceptions import first_line
+from slackwater.common.places import local_path
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.ipc.framing import ProtocolError
+from slackwater.ipc.unix_socket import runtime_dir
 from slackwater.operations import fleet_file as config
 from slackwater.operations.fleet_file import FleetFile
 from slackwater.operations.launch import Launch, quality_settings
@@ -249,15 +252,27 @@ class Worker:
 
     def _lock(self, name: str) -> None:
         """Lock a query: nobody else runs it as long as we do, even if a supervisor errs."""
-        checkpoint = self._launch.checkpoint(name)
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(checkpoint / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self._lock_file(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(descriptor)
             raise SlackwaterError(f"{name} still runs on another worker") from None
         self._locks[name] = descriptor
+
+    def _lock_file(self, name: str) -> Path:
+        """Return what is locked: beside the checkpoint, if that is on this machine.
+
+        One elsewhere has no locks: only this machine's workers are kept from each other.
+        """
+        checkpoint = self._launch.checkpoint(name)
+        folder = local_path(checkpoint)
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder / LOCK
+        folder = runtime_dir() / "locks"
+        folder.mkdir(exist_ok=True)
+        return folder / hashlib.sha256(checkpoint.encode()).hexdigest()
 
     def _release(self, name: str) -> None:
         descriptor = self._locks.pop(name, None)

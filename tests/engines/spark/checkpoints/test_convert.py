@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.checkpoints import convert
 from slackwater.engines.spark.checkpoints.convert import adopt, release
+from slackwater.engines.spark.checkpoints.files import hadoop_folder
 from slackwater.engines.spark.checkpoints.offset_log import OffsetEntry
 
 pytestmark = pytest.mark.spark
@@ -355,8 +357,8 @@ class TestRefusals:
 
     @pytest.mark.parametrize("place", ["s3a://bucket/ck", "hdfs://name/ck", Path("s3a://b/ck")])
     def test_remote(self, place: Path | str, checkpoint: Path, tmp_path: Path) -> None:
-        assert "only checkpoints on a local path" in self.refused(adopt, place, tmp_path / "to")
-        assert "only checkpoints on a local path" in self.refused(adopt, checkpoint, place)
+        assert "give a session" in self.refused(adopt, place, tmp_path / "to")
+        assert "give a session" in self.refused(adopt, checkpoint, place)
 
     @pytest.mark.parametrize(
         ("text", "reason"),
@@ -374,5 +376,22 @@ class TestRefusals:
         assert {path.name for path in tmp_path.iterdir()} == {"odd"}
 
 
+def test_hadoop_converts_the_same(
+    spark: SparkSession, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file system of this machine stands for all that it knows."""
+    adopt(checkpoint, tmp_path / "held")
+    monkeypatch.setattr(convert, "open_folder", hadoop_folder)
+    report = adopt(checkpoint, tmp_path / "too", spark)
+    assert report.target == f"file://{tmp_path}/too"
+    assert content(tmp_path / "too") == content(tmp_path / "held")
+    release(tmp_path / "too", tmp_path / "freed", spark)
+    assert content(tmp_path / "freed") == content(checkpoint)
+    with pytest.raises(UsageError, match="is not a checkpoint"):
+        adopt(tmp_path / "none", tmp_path / "to", spark)
+    with pytest.raises(UsageError, match="exists already"):
+        adopt(checkpoint, tmp_path / "held", spark)
+
+
 def test_file_uri_is_a_local_path(checkpoint: Path, tmp_path: Path) -> None:
-    assert adopt(f"file://{checkpoint}", f"file:{tmp_path}/held").target == tmp_path / "held"
+    assert adopt(f"file://{checkpoint}", f"file:{tmp_path}/held").target == f"{tmp_path}/held"

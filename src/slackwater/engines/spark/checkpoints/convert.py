@@ -6,28 +6,39 @@ it, and the reverse. Both directions work on a copy: offsets gain or lose the ga
 position 0, folders ``sources/N`` move by one. All else stays as it is: the gate's branch holds no
 state, so operator ids and partitions are the same, and the query's id must stay, because sinks
 recognise a repeated batch by it.
+
+The copy has its name only once it is whole. Where a rename is not one step (S3) it may be seen
+growing, its files in no order: start the query when the conversion has ended.
 """
 
 import os
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from slackwater.common.places import local_path
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.checkpoints.files import (
+    Folder,
+    hadoop_folder,
+    numbers,
+    open_folder,
+)
 from slackwater.engines.spark.checkpoints.offset_log import OffsetEntry, UnsupportedEntry
 
-_REMOTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
-_FILE_URI = re.compile(r"^file:/+")
+_OF_SOURCE = re.compile(r"sources/(\d+)(/.*)")
+Place = Path | str
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a conversion did."""
 
-    source: Path
-    target: Path
+    source: str
+    target: str
     batches: int  # offset log entries that were rewritten
     last_batch: int  # the newest of them
     uncommitted_batch: int | None  # planned but not committed: Spark will run it again as planned
@@ -39,141 +50,151 @@ class Report:
         return f"{self.target}: {self.batches} batches up to {self.last_batch} converted{rest}"
 
 
-def adopt(source: Path | str, target: Path | str) -> Report:
-    """Copy the checkpoint of a stopped plain query into one that a source-gated query resumes."""
-    return _convert(source, target, _add_gate, _shift_up)
+def adopt(source: Place, target: Place, spark: SparkSession | None = None) -> Report:
+    """Copy the checkpoint of a stopped plain query into one that a source-gated query resumes.
+
+    Parameters
+    ----------
+    spark
+        Reaches file systems that are not this machine's; source and target may be on two.
+    """
+    return _convert(source, target, spark, _add_gate, +1)
 
 
-def release(source: Path | str, target: Path | str) -> Report:
-    """Copy the checkpoint of a stopped source-gated query into one that plain Spark resumes."""
-    return _convert(source, target, _remove_gate, _shift_down)
+def release(source: Place, target: Place, spark: SparkSession | None = None) -> Report:
+    """Copy the checkpoint of a stopped source-gated query into one that plain Spark resumes.
+
+    Parameters
+    ----------
+    spark
+        Reaches file systems that are not this machine's; source and target may be on two.
+    """
+    return _convert(source, target, spark, _remove_gate, -1)
 
 
-def _add_gate(folder: Path, entry: OffsetEntry) -> OffsetEntry:
+def _add_gate(folder: Folder, entry: OffsetEntry) -> OffsetEntry:
     if entry.gated:
         raise UsageError(f"{folder} is gated already: resume it with the source gate, as it is")
     return entry.with_gate()
 
 
-def _remove_gate(folder: Path, entry: OffsetEntry) -> OffsetEntry:
+def _remove_gate(folder: Folder, entry: OffsetEntry) -> OffsetEntry:
     if not entry.gated:
         raise UsageError(f"{folder} is not gated: resume it with plain Spark, as it is")
     return entry.without_gate()
 
 
 def _convert(
-    source: Path | str,
-    target: Path | str,
-    rewrite: Callable[[Path, OffsetEntry], OffsetEntry],
-    renumber: Callable[[Path], None],
+    source: Place,
+    target: Place,
+    spark: SparkSession | None,
+    rewrite: Callable[[Folder, OffsetEntry], OffsetEntry],
+    shift: int,
 ) -> Report:
-    origin, goal = _local(source), _local(target)
-    _check_places(origin, goal)
-    planned = {number: rewrite(origin, _parse(path)) for number, path in _log(origin / "offsets")}
-    partial = goal.with_name(f".{goal.name}.partial-{os.getpid()}")
+    origin, goal = _open(source, target, spark)
     try:
-        _copy_at_rest(origin, partial)
-        for number, entry in planned.items():
-            _replace_text(partial / "offsets" / str(number), entry.text())
-        renumber(partial / "sources")
-        partial.rename(goal)
+        _check_places(origin, goal)
+        batches = numbers(origin.changed_s("offsets"))
+        planned = {number: rewrite(origin, _parse(origin, number)) for number in batches}
+        partial = goal.beside(".", f".partial-{os.getpid()}")
+        try:
+            _copy_at_rest(origin, partial, planned, shift)
+            partial.rename(goal)
+        finally:
+            partial.remove()
+        return _report(origin, goal, planned)
     except OSError as problem:
         raise UsageError(f"cannot copy {origin} to {goal}: {problem}; nothing was kept") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return _report(origin, goal, planned)
 
 
-def _local(place: Path | str) -> Path:
-    text = _FILE_URI.sub("/", str(place))
-    remote = _REMOTE.match(text)
-    if remote:
-        raise UsageError(
-            f"{place} is on {remote[1]}, and only checkpoints on a local path can be converted: "
-            "copy the folder here, convert it, and copy the result back"
-        )
-    return Path(text)
+def _open(source: Place, target: Place, spark: SparkSession | None) -> tuple[Folder, Folder]:
+    """Open both through Hadoop if one of them is: they may be on two file systems."""
+    elsewhere = any(local_path(place) is None for place in (source, target))
+    opened = hadoop_folder if elsewhere else open_folder
+    return opened(source, spark), opened(target, spark)
 
 
-def _check_places(origin: Path, goal: Path) -> None:
-    if not (origin / "metadata").is_file() or not (origin / "offsets").is_dir():
+def _check_places(origin: Folder, goal: Folder) -> None:
+    held = origin.changed_s("")
+    if "metadata" not in held or "offsets" not in held:
         raise UsageError(
             f"{origin} is not a checkpoint (no metadata file or no offsets folder): "
             "give the folder that the query has as checkpointLocation"
         )
-    if not _log(origin / "offsets"):
+    if not numbers(origin.changed_s("offsets")):
         raise UsageError(f"{origin} holds no batch yet: start the query with a new checkpoint")
-    if goal.exists() or goal.is_symlink():
+    if goal.exists():
         raise UsageError(f"{goal} exists already: name a folder that does not exist")
-    if goal.resolve().is_relative_to(origin.resolve()):
+    if origin.contains(goal):
         raise UsageError(f"{goal} lies inside {origin}: name a folder outside of it")
 
 
-def _log(folder: Path) -> list[tuple[int, Path]]:
-    """Return the entries of a metadata log by batch; temporary and checksum files are none."""
-    if not folder.is_dir():
-        return []
-    return sorted((int(path.name), path) for path in folder.iterdir() if path.name.isdecimal())
-
-
-def _parse(path: Path) -> OffsetEntry:
+def _parse(folder: Folder, number: int) -> OffsetEntry:
+    name = f"offsets/{number}"
     try:
-        return OffsetEntry.parse(path.read_text(encoding="utf-8"))
+        text = folder.read(name)
+        if text is None:
+            raise UnsupportedEntry("it has gone: stop the query and try again")
+        return OffsetEntry.parse(text)
     except (OSError, UnicodeDecodeError, UnsupportedEntry) as problem:
-        raise UsageError(f"{path} cannot be converted: {problem}") from None
+        raise UsageError(f"{folder}/{name} cannot be converted: {problem}") from None
 
 
-def _copy_at_rest(origin: Path, partial: Path) -> None:
-    """Copy a checkpoint that nobody writes to."""
-    partial.parent.mkdir(parents=True, exist_ok=True)
+def _copy_at_rest(
+    origin: Folder, partial: Folder, planned: dict[int, OffsetEntry], shift: int
+) -> None:
+    """Copy a checkpoint that nobody writes to, with other offsets and other numbers of sources."""
     before = _batches(origin)
     try:
-        shutil.copytree(origin, partial)
-    except shutil.Error as problem:  # files that vanish mean that a query cleans up
+        for name in origin.files():
+            copied = _renumbered(name, shift)
+            if copied is not None and not _is_rewritten(name, planned):
+                origin.copy(name, partial, copied)
+    except OSError:  # files that vanish mean that a query cleans up
         if _batches(origin) == before:
-            raise OSError(str(problem)) from None
+            raise
     if _batches(origin) != before:
         raise UsageError(f"{origin} changed while it was copied: stop its query and try again")
+    for number, entry in planned.items():
+        partial.write(f"offsets/{number}", entry.text())
 
 
-def _batches(folder: Path) -> tuple[list[str], ...]:
-    return tuple(
-        sorted(os.listdir(folder / log))
-        for log in ("offsets", "commits")
-        if (folder / log).is_dir()
-    )
+def _batches(folder: Folder) -> tuple[list[str], ...]:
+    return tuple(sorted(folder.changed_s(log)) for log in ("offsets", "commits"))
 
 
-def _replace_text(path: Path, text: str) -> None:
-    """Replace a file, and drop the checksums of its old content: Spark does without them.
+def _is_rewritten(name: str, planned: dict[int, OffsetEntry]) -> bool:
+    """Tell whether it is an entry, or the checksum of its old content: Spark does without those.
 
     Hadoop's local file system keeps ``.NAME.crc``, Spark's own checksums are in ``NAME.crc``.
     """
-    path.write_text(text, encoding="utf-8")
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    path.with_name(f"{path.name}.crc").unlink(missing_ok=True)
+    log, _, entry = name.partition("/")
+    number = entry.removesuffix(".crc").removeprefix("." if entry.endswith(".crc") else "")
+    return log == "offsets" and number.isdecimal() and int(number) in planned
 
 
-def _shift_up(sources: Path) -> None:
-    for number, path in reversed(_log(sources)):
-        path.rename(sources / str(number + 1))
+def _renumbered(name: str, shift: int) -> str | None:
+    """Return the name of a file when the sources have moved; None: its source is no more.
+
+    >>> _renumbered("sources/1/0", +1), _renumbered("sources/1/0", -1), _renumbered("state/1", 1)
+    ('sources/2/0', 'sources/0/0', 'state/1')
+    >>> _renumbered("sources/0/0", -1) is None
+    True
+    """
+    found = _OF_SOURCE.fullmatch(name)
+    if found is None:
+        return name
+    number = int(found[1]) + shift
+    return None if number < 0 else f"sources/{number}{found[2]}"
 
 
-def _shift_down(sources: Path) -> None:
-    for number, path in _log(sources):
-        if number == 0:
-            shutil.rmtree(path)
-        else:
-            path.rename(sources / str(number - 1))
-
-
-def _report(origin: Path, goal: Path, entries: dict[int, OffsetEntry]) -> Report:
+def _report(origin: Folder, goal: Folder, entries: dict[int, OffsetEntry]) -> Report:
     last = max(entries)
-    committed = {number for number, _ in _log(goal / "commits")}
+    committed = numbers(goal.changed_s("commits"))
     newest = entries[last]
     return Report(
-        source=origin,
-        target=goal,
+        source=str(origin),
+        target=str(goal),
         batches=len(entries),
         last_batch=last,
         uncommitted_batch=None if last in committed else last,

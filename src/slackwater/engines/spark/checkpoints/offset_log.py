@@ -8,7 +8,8 @@ that the user gave it. ``-`` stands for a source that had no offset yet.
 import json
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
+
+from slackwater.engines.spark.checkpoints.files import Folder
 
 # Where the gate starts. Spark compares offsets as text, so this is how Python writes them: in any
 # other spelling a resumed query would see a change in the gate and run a batch without data.
@@ -89,10 +90,10 @@ def _keyed(line: str) -> tuple[int, str]:
     return int(key), offset
 
 
-def last_commit_s(checkpoint: Path) -> float | None:
-    """Return when a query last committed a batch; None: never, or not on this machine."""
+def last_commit_s(checkpoint: Folder) -> float | None:
+    """Return when a query last committed a batch; None: never, or it cannot be seen."""
     try:
-        commits = [path for path in (checkpoint / "commits").iterdir() if path.name.isdecimal()]
-        return max((path.stat().st_mtime for path in commits), default=None)
+        commits = checkpoint.changed_s("commits").items()
     except OSError:
         return None
+    return max((changed_s for name, changed_s in commits if name.isdecimal()), default=None)

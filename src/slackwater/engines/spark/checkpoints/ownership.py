@@ -1,11 +1,11 @@
 """Tells whether a checkpoint belongs to a query, before Spark fails over it in the middle."""
 
 import json
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.checkpoints.files import Folder, numbers
 from slackwater.engines.spark.checkpoints.offset_log import OffsetEntry, UnsupportedEntry
 from slackwater.engines.spark.plans.discovery import discover
 
@@ -13,15 +13,15 @@ MARK = "slackwater.json"  # beside Spark's own files, which it leaves alone
 
 
 def claim(
-    checkpoint: Path, name: str, frame: DataFrame | None = None, *, gated: bool = False
+    checkpoint: Folder, name: str, frame: DataFrame | None = None, *, gated: bool = False
 ) -> None:
     """Refuse a checkpoint of another query; mark a new one as ``name``'s.
 
     ``frame`` is what the query reads, where that is known; ``gated``: it gets a source gate.
     """
-    mark = checkpoint / MARK
-    if mark.is_file():
-        owner = json.loads(mark.read_text()).get("query")
+    mark = checkpoint.read(MARK)
+    if mark is not None:
+        owner = json.loads(mark).get("query")
         if owner != name:
             raise UsageError(
                 f"{name}: checkpoint {checkpoint} belongs to query {owner!r}; "
@@ -29,12 +29,26 @@ def claim(
             )
     if frame is not None:
         _check_inputs(checkpoint, name, frame, gated)
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    mark.write_text(json.dumps({"query": name}))
+    if mark is None:
+        checkpoint.write(MARK, json.dumps({"query": name}))
 
 
-def _check_inputs(checkpoint: Path, name: str, frame: DataFrame, gated: bool) -> None:
-    entry = _newest_entry(checkpoint / "offsets")
+def refuse_lost_checkpoint(name: str, results: Folder, checkpoint: Folder) -> None:
+    """Refuse results of a query whose checkpoint is gone.
+
+    Spark's file sink remembers the numbers of the batches that it has; a query that begins anew
+    counts from zero, and its first batches would be taken for those and left out without a word.
+    """
+    written = any(each[0].isdecimal() for each in results.changed_s("_spark_metadata"))
+    if written and not numbers(checkpoint.changed_s("offsets")):
+        raise UsageError(
+            f"{name}: {results} has results of a query whose checkpoint is gone; Spark would leave "
+            "out as many batches: remove that folder too, or write to another"
+        )
+
+
+def _check_inputs(checkpoint: Folder, name: str, frame: DataFrame, gated: bool) -> None:
+    entry = _newest_entry(checkpoint)
     if entry is None:
         return
     if entry.gated and not gated:
@@ -55,13 +69,11 @@ def _check_inputs(checkpoint: Path, name: str, frame: DataFrame, gated: bool) ->
         )
 
 
-def _newest_entry(log: Path) -> OffsetEntry | None:
-    numbers = (
-        [int(path.name) for path in log.iterdir() if path.name.isdecimal()] if log.is_dir() else []
-    )
-    if not numbers:
+def _newest_entry(checkpoint: Folder) -> OffsetEntry | None:
+    batches = numbers(checkpoint.changed_s("offsets"))
+    if not batches:
         return None
     try:
-        return OffsetEntry.parse((log / str(max(numbers))).read_text())
+        return OffsetEntry.parse(checkpoint.read(f"offsets/{batches[-1]}") or "")
     except (OSError, UnsupportedEntry):
         return None  # Spark will say what is wrong with it

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.common.exceptions import first_line
 from slackwater.common.listing import unknown_query
@@ -122,7 +123,7 @@ class Launcher:
         assert record.writer is not None
         try:
             with self._agent.marked(mark):
-                query = record.writer.start()
+                query = _start(record.writer, record.table)
             late = self._registry.begin(mark, query.name, query.id, query.runId)
         finally:
             self._registry.cancel(mark)
@@ -327,3 +328,7 @@ class Launcher:
             if entry.phase != "idle" or entry.admissions:
                 self._registry.update(name, when=(State.STARTING,), state=State.ACTIVE)
         return known, is_open
+
+
+def _start(writer: DataStreamWriter, table: str | None) -> StreamingQuery:
+    return writer.start() if table is None else writer.toTable(table)

@@ -95,6 +95,7 @@ class QueryRecord:
     gate: str  # clock, source, none
     state: State = State.STARTING
     writer: DataStreamWriter | None = None  # to start it again; None: it is the user's to start
+    table: str | None = None  # of a catalog, that it writes to; None: where its writer says
     query: StreamingQuery | None = None  # its present run
     run: str | None = None  # and the id of that
     stated_wait_s: float | None = None  # max_wait as its user gave it

@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
 from slackwater.core.protocols import Clock
+from slackwater.engines.spark.checkpoints.files import open_folder
 from slackwater.engines.spark.checkpoints.offset_log import last_commit_s
 from slackwater.engines.spark.queries.agent import TurnSink
 from slackwater.engines.spark.queries.record import QueryRecord, State
@@ -231,6 +233,7 @@ class Refresher:
 class RefreshedTables:
     """The part of :class:`~slackwater.engines.spark.fleet.Fleet` that refreshes tables."""
 
+    spark: SparkSession
     max_wait: float | None
     _refresher: Refresher
     _refuse_stopped: Callable[[], None]
@@ -246,6 +249,7 @@ class RefreshedTables:
         trigger: RunTrigger = "availableNow",
         priority: float = 1.0,
         max_wait: Duration | None = None,
+        table: str | None = None,
     ) -> None:
         """Run ``df.writeStream…`` now and then; each run reads all that is there, and ends.
 
@@ -256,7 +260,8 @@ class RefreshedTables:
         Parameters
         ----------
         checkpoint
-            Of the query. After a restart its newest commit tells how stale the table is.
+            Of the query, also an address (``s3a://…``). After a restart its newest commit tells
+            how stale the table is.
         every
             How old the results may be: seconds, or a text such as ``"10 minutes"``. None: the
             table is refreshed once, and has stopped then.
@@ -267,6 +272,8 @@ class RefreshedTables:
             Larger is more important.
         max_wait
             Seconds, or a text, that a run waits for a slot at most.
+        table
+            See :meth:`start`.
         """
         refuse_no_writer(writer, "refresh")
         self._refuse_stopped()
@@ -280,6 +287,8 @@ class RefreshedTables:
         writer = (
             writer.trigger(once=True) if trigger == "once" else writer.trigger(availableNow=True)
         )
-        draft = QueryRecord(spec, "none", State.RESTING, writer=writer, stated_wait_s=wait_s)
-        self._refresher.add(draft, every_s, last_commit_s(Path(checkpoint)))
+        draft = QueryRecord(
+            spec, "none", State.RESTING, writer=writer, table=table, stated_wait_s=wait_s
+        )
+        self._refresher.add(draft, every_s, last_commit_s(open_folder(checkpoint, self.spark)))
         self._refresher.start()

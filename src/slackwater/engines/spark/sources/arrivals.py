@@ -41,8 +41,9 @@ _OURS: dict[str, type[Source]] = {
     one.FORMAT: one for one in (FeedSource, KafkaSource, LogSource, RedisSource)
 }
 _KAFKA = ("KafkaMicroBatchStream", "KafkaSource")
+_DELTA = "DeltaSource"
 # What they read, by the class that Spark has for them: the folder of which a change tells.
-_FOLDERS = {"FileStreamSource": "", "DeltaSource": "_delta_log"}
+_FOLDERS = {"FileStreamSource": "", _DELTA: "_delta_log"}
 _PATTERN = frozenset("*?[]{}\\")
 _LOCAL = "file:"
 
@@ -198,6 +199,36 @@ class HadoopFolder:
         """Keep nothing."""
 
 
+class DeltaLog:
+    """The log of a Delta table that is not on this machine: whether it has a next version.
+
+    That is one small question (one HEAD at S3), where to list the log would cost the more the
+    longer it is.
+    """
+
+    quick = False
+
+    def __init__(self, path: str, source: JavaObject, execution: JavaObject) -> None:
+        self._log = path
+        self._source = source
+        self._path = JavaClass("org.apache.hadoop.fs.Path", execution._gateway_client)
+        conf = execution.sparkSessionForStream().sessionState().newHadoopConf()
+        self._files = self._path(path).getFileSystem(conf)
+        self._version = -1
+
+    def mark(self) -> Mark:
+        """Return the newest version."""
+        known = int(self._source.deltaLog().unsafeVolatileSnapshot().version())  # reads nothing
+        version = max(self._version, known)
+        while self._files.isFile(self._path(f"{self._log}/{version + 1:020d}.json")):
+            version += 1
+        self._version = version
+        return version
+
+    def forget(self) -> None:
+        """Keep the version: it only grows."""
+
+
 class OwnSource:
     """A source of ours, by a reader in the driver: it counts the rows that have arrived."""
 
@@ -318,7 +349,7 @@ class ArrivalsFinder:
         kind = str(source.getClass().getSimpleName())
         if kind in _FOLDERS:
             path = str(source.toString()).partition("[")[2].removesuffix("]")
-            return self._folder(_below(path, _FOLDERS[kind]), execution)
+            return self._folder(_below(path, _FOLDERS[kind]), execution, source)
         if kind not in _KAFKA and name not in _OURS:
             raise Untold(f"the source {kind} does not tell what has come")
         options = relation_options(relation)
@@ -332,14 +363,17 @@ class ArrivalsFinder:
             return KafkaEnds(self._clusters[settings], execution, place, places)
         return _own_source(_OURS[name], options, relation)
 
-    def _folder(self, path: str, execution: JavaObject) -> Arrivals:
+    def _folder(self, path: str, execution: JavaObject, source: JavaObject) -> Arrivals:
         key = path if path.startswith(_LOCAL) else f"{id(execution)} {path}"
         found = self._folders.get(key)
         if found is None:
             local = local_folder(path)
-            folder: Arrivals = (
-                HadoopFolder(path, execution) if local is None else LocalFolder(local, self._clock)
-            )
+            if local is not None:
+                folder: Arrivals = LocalFolder(local, self._clock)
+            elif str(source.getClass().getSimpleName()) == _DELTA:
+                folder = DeltaLog(path, source, execution)
+            else:
+                folder = HadoopFolder(path, execution)
             found = self._folders[key] = SharedArrivals(folder, self._clock)
         return found
 

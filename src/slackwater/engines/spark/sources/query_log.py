@@ -10,6 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from slackwater.common.files import replace_text
+from slackwater.common.places import refuse_elsewhere
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.session.versions import arrow_table
@@ -43,7 +44,7 @@ def write_log(df: DataFrame, folder: str | Path, *, keep_s: float = 86_400.0) ->
         Segments that were written longer ago are removed. A reader that has not read them by then
         fails and says so.
     """
-    path = Path(folder).absolute()
+    path = refuse_elsewhere("a log", folder).absolute()
     path.mkdir(parents=True, exist_ok=True)
     replace_text(path / SCHEMA, df.schema.json())
 
@@ -79,7 +80,7 @@ def read_log(
         See :func:`slackwater.spark.feed`. Rows that only this reader does not want are shed here.
     """
     named = [folders] if isinstance(folders, str | Path) else list(folders)
-    paths = [Path(each).absolute() for each in named]
+    paths = [refuse_elsewhere("a log", each).absolute() for each in named]
     options = SegmentOptions(
         folders=tuple(str(path) for path in paths),
         instance=f"{instance[0]}/{instance[1]}",

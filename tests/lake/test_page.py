@@ -1,0 +1,98 @@
+"""What ``docs/kafka-to-delta.md`` says is done, against a broker; only jars come from a folder."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lake import jars
+from tests.root import ROOT
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.lake
+
+PAGE = (ROOT / "docs" / "kafka-to-delta.md").read_text()
+PACKAGES = re.compile(r'(?<=")io\.delta:[^"]*(?=")')
+
+
+def files() -> dict[str, str]:
+    """Return the blocks of the page that begin with the name of a file."""
+    blocks = re.findall(r"```(?:python|toml)\n# (\S+)\n(.*?)```", PAGE, re.DOTALL)
+    return dict(blocks)
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    why_not = jars.why_not()
+    if why_not is not None:
+        pytest.skip(why_not)
+    pytest.importorskip("confluent_kafka")
+    from slackwater_bench import kafka_broker
+
+    if not kafka_broker.is_installed():
+        pytest.skip("no Kafka broker: sh scripts/kafka.sh fetches one, with Maven")
+    broker = kafka_broker.KafkaBroker(tmp_path)
+    folder = tmp_path / "views"
+    folder.mkdir()
+    ours = [jar for jar in kafka_broker.connector_jars() if "spark-sql-kafka" not in jar]
+    paths = ",".join([*map(str, jars.FOLDER.glob("*.jar")), *ours])
+    for name, text in files().items():
+        text = text.replace("127.0.0.1:9092", broker.address)
+        text = PACKAGES.sub(paths, text).replace("spark.jars.packages", "spark.jars")
+        (folder / name).write_text(text)
+    environment = os.environ | {"SLACKWATER_RUNTIME_DIR": str(folder)}
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(*command: str) -> subprocess.Popen[bytes]:
+        with (folder / "log").open("ab") as log:
+            begun.append(
+                subprocess.Popen(
+                    [sys.executable, *command],
+                    cwd=folder,
+                    env=environment,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
+        return begun[-1]
+
+    def log() -> str:
+        return (folder / "log").read_text()
+
+    def versions() -> list[int]:
+        tables = sorted((folder / "tables").glob("*"))
+        return [len(list(table.glob("_delta_log/*.json"))) for table in tables]
+
+    try:
+        producer = begin("produce.py")
+        eventually(lambda: len(broker.admin.list_topics(timeout=5).topics) >= 6, limit_s=60)
+        fleet = begin("-m", "slackwater.cli", "run")
+        eventually(lambda: fleet.poll() is not None or sum(versions()) >= 6, limit_s=90)
+        assert fleet.poll() is None, log()
+        assert producer.poll() is None, "killed too late to show anything"
+        os.killpg(fleet.pid, signal.SIGKILL)  # the driver, its JVM, the controller
+        fleet.wait()
+        fleet = begin("-m", "slackwater.cli", "run")
+        assert producer.wait(timeout=90) == 0, log()
+
+        written = 0
+
+        def complete() -> bool:
+            """Look again only where something has come: that starts Spark."""
+            nonlocal written
+            assert fleet.poll() is None, log()
+            assert " failed" not in log(), log()
+            before, written = written, sum(versions())
+            return before != written and begin("check.py").wait(timeout=90) == 0
+
+        eventually(complete, limit_s=120, pause_s=2)
+    finally:
+        for process in begun:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        broker.stop()
