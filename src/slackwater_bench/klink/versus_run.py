@@ -95,7 +95,8 @@ def run(trial: VersusTrial) -> Result:
 
 def _start(trial: VersusTrial, fleet: Fleet | None, writer: DataStreamWriter, name: str) -> None:
     if trial.arm == REAL_TIME:
-        writer.trigger(realTime=f"{trial.batch_s:g} seconds").start()
+        every = f"{trial.batch_s:g} seconds"
+        writer.trigger(realTime=every).start()  # type: ignore[call-overload]  # PySpark's slip
     elif fleet is None:
         writer.start()
     else:
