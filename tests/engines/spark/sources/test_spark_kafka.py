@@ -77,8 +77,8 @@ def test_the_lag_in_rows_is_known_without_a_trigger(told: dict[str, Any]) -> Non
 @pytest.mark.spark
 def test_batches_have_no_more_rows_than_they_were_granted(told: dict[str, Any]) -> None:
     assert sum(told["limited"]) == WAITING
-    # Spark reads a row of each partition at least.
-    assert MOST <= max(told["limited"]) < MOST + LIMITED_PARTITIONS
+    # Spark rounds each partition's share, and reads a row of each at least.
+    assert abs(max(told["limited"]) - MOST) < LIMITED_PARTITIONS
 
 
 def test_only_what_a_transaction_has_brought_to_its_end_counts(kafka_broker: KafkaBroker) -> None:
