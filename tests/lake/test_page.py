@@ -32,8 +32,9 @@ def test_the_page_runs(tmp_path: Path) -> None:
     pytest.importorskip("confluent_kafka")
     from slackwater_bench import kafka_broker
 
-    if not kafka_broker.is_installed():
-        pytest.skip("no Kafka broker: sh scripts/kafka.sh fetches one, with Maven")
+    missing = kafka_broker.why_missing()
+    if missing is not None:
+        pytest.skip(missing)
     broker = kafka_broker.KafkaBroker(tmp_path)
     folder = tmp_path / "views"
     folder.mkdir()
