@@ -187,8 +187,8 @@ class TopicTraffic:
 def json_objects(columns: Mapping[str, pa.Array]) -> list[bytes]:
     """Return each row of some columns as a JSON object.
 
-    >>> json_objects({"ad": pa.array(["a", "b"]), "price": pa.array([1.5, 2.0])})
-    [b'{"ad":"a","price":1.5}', b'{"ad":"b","price":2.0}']
+    >>> json_objects({"ad": pa.array(["a", "b"]), "price": pa.array([1.5, 2.5])})
+    [b'{"ad":"a","price":1.5}', b'{"ad":"b","price":2.5}']
     """
     parts: list[Any] = []
     for name, column in columns.items():
