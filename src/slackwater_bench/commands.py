@@ -30,8 +30,6 @@ from slackwater_bench.journal import Journal
 from slackwater_bench.klink.backlog import BacklogTrial
 from slackwater_bench.klink.backlog import Compared as BacklogCompared
 from slackwater_bench.klink.trial import PolicyTrial
-from slackwater_bench.klink.versus import Compared as VersusCompared
-from slackwater_bench.klink.versus import VersusTrial
 from slackwater_bench.lachesis.settings import LachesisSettings
 from slackwater_bench.mixed.trial import MixedTrial
 from slackwater_bench.options import option, with_options
@@ -191,24 +189,6 @@ def aion(
 
 _AION_FIRST = "workloads settings samplers rates queries seconds warmup_s repeat"
 bench.command("aion")(with_options(aion, _AION_FIRST, sampler=""))
-
-
-def versus(
-    trial: VersusTrial, compared: VersusCompared, json_file: Kept = None, resume: Resumed = False
-) -> None:
-    """Compare Klink with Spark's Real-Time Mode: Kafka to Kafka, update mode, a real broker."""
-    from slackwater_bench.klink.versus import measure, table
-
-    kafka_broker.require()
-    result = with_status(lambda show: measure(trial, compared, Journal(json_file, resume), show))
-    _present(result, table(result))
-    runs = result["runs"]
-    refuse_failures(runs, lambda run: f"{run['arm']}, {run['queries']} queries", write_line)
-    if any(run["wrong"] for run in runs):
-        raise SlackwaterError("some windows differ from the ground truth")
-
-
-bench.command()(with_options(versus, "arms counts seconds warmup_s repeat", arm="", queries=1))
 
 
 @bench.command()
