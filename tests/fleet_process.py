@@ -1,9 +1,6 @@
 """`slackwater run` as users run it: a process of its own, on a fleet file of YSB queries."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +10,7 @@ from pyspark.sql import SparkSession
 from slackwater.traffic import Traffic
 from slackwater_bench.workloads.base import WindowRows, collect_windows, differences
 from slackwater_bench.workloads.ysb import Ysb
+from tests.driver_process import DriverProcess
 from tests.packed_environment import PYTHON
 from tests.spark_cluster import SPARK_HOME, spark_submit
 
@@ -29,7 +27,7 @@ def ysb(spark, seed, start, stop, rows):
 """
 
 
-class FleetProcess:
+class FleetProcess(DriverProcess):
     """Queries over events of the last minute, so that nothing has to be waited for."""
 
     def __init__(
@@ -43,7 +41,7 @@ class FleetProcess:
         seconds: int = 30,
         rows_per_batch: int = 1500,
     ) -> None:
-        self.folder = folder
+        super().__init__(folder)
         start = float(int(time.time()) - 60)
         stop = start + seconds
         self.workloads = {
@@ -74,31 +72,9 @@ class FleetProcess:
             "[spark.conf]\n'spark.sql.shuffle.partitions' = 2\n'spark.executor.memory' = '600m'\n"
             + sections
         )
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self._start([sys.executable, "-m", "slackwater.cli", "run"])
-
-    def _start(self, command: list[str], **environment: str) -> None:
-        places = {"SLACKWATER_RUNTIME_DIR": str(self.folder)}
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-                env=os.environ | places | environment,
-                start_new_session=True,
-            )
 
     def is_over(self) -> bool:
         return self.process is not None and self.process.poll() is not None
-
-    def kill(self) -> None:
-        """-9 for the driver with its JVM and all Python processes."""
-        assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
     def interrupt(self) -> int:
         """Ctrl-C; the exit status."""
@@ -133,9 +109,6 @@ class FleetProcess:
             truth = workload.truth(self.start_us, max(written))
             found += [f"{name}: {line}" for line in differences(truth, written)]
         return found
-
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
 
 
 class SubmittedFleet(FleetProcess):

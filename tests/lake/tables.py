@@ -1,18 +1,17 @@
 """Tables of events with known counts, and fleets that count them."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from slackwater.engines.spark.checkpoints.files import hadoop_folder
+from tests.driver_process import DriverProcess
 from tests.root import ROOT
 from tests.versions.files import counted, rows_of
 
@@ -44,41 +43,22 @@ def rows(spark: SparkSession, kind: str, place: str) -> Counter[Any]:
         return Counter()
 
 
-class Fleet:
-    """`slackwater run` on a fleet file, whose driver may be killed; it ends with the block."""
+class Fleet(DriverProcess):
+    """A fleet file of any queries, with the settings of a session."""
 
     def __init__(self, folder: Path, head: str, conf: dict[str, str], queries: str) -> None:
-        self.folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(folder)
         settings = "".join(f"{json.dumps(key)} = {json.dumps(v)}\n" for key, v in conf.items())
         (folder / "fleet.toml").write_text(
             f"{head}\n[spark]\nmaster = 'local[2]'\n[spark.conf]\n{settings}\n{queries}"
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self.kill()
-
-    def start(self) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "slackwater.cli", "run"],
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-                env=self._environment(),
-                start_new_session=True,
-            )
 
     def command(self, *words: str) -> str:
         """Return what another command of `slackwater` says here."""
         done = subprocess.run(
             [sys.executable, "-m", "slackwater.cli", *words],
             cwd=self.folder,
-            env=self._environment(),
+            env=self.environment | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
             check=False,
@@ -86,22 +66,3 @@ class Fleet:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
-
-    def kill(self) -> None:
-        """-9 for the driver, its JVM and all Python processes."""
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def runs(self) -> bool:
-        """Fail if it does not."""
-        assert self._process is not None
-        assert self._process.poll() is None, self.log()
-        return True
-
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
-
-    def _environment(self) -> dict[str, str]:
-        paths = {"SLACKWATER_RUNTIME_DIR": str(self.folder), "PYTHONPATH": str(ROOT)}
-        return os.environ | paths

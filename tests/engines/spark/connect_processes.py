@@ -11,6 +11,7 @@ from typing import Self
 import pyspark
 
 from slackwater.ipc.client import answers
+from slackwater_bench.kafka_broker import free_ports
 from tests.root import ROOT
 from tests.waiting import eventually
 
@@ -68,7 +69,7 @@ class Server(Process):
     """A Connect server on loopback, started by Spark's own script."""
 
     def __init__(self, folder: Path) -> None:
-        port = _free_port()
+        port, _ = free_ports()
         self.url = f"sc://127.0.0.1:{port}"
         conf = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -109,12 +110,6 @@ class Client(Process):
     def __init__(self, folder: Path, server: Server, name: str, *arguments: str | Path) -> None:
         command = (sys.executable, "-m", "tests.engines.spark.connect_client", server.url, name)
         super().__init__(folder, f"client-{name}", *command, *map(str, arguments))
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _listens(port: int) -> bool:
