@@ -6,7 +6,7 @@ Names are relative to the folder, with slashes. What fails is an ``OSError`` of 
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -71,7 +71,11 @@ def hadoop_folder(place: str | Path, spark: SparkSession | None) -> "HadoopFiles
     if getattr(spark, "_jsparkSession", None) is None:
         raise UsageError(f"{place} is reached through a classic session of Spark, not by Connect")
     path = local_path(place)
-    return HadoopFiles(str(place) if path is None else f"file://{path.absolute()}", spark)
+    address = str(place) if path is None else f"file://{path.absolute()}"
+    try:
+        return HadoopFiles(address, spark)
+    except OSError as problem:  # no jar for it, or a wrong address
+        raise UsageError(f"{place} cannot be reached: {problem}") from None
 
 
 def numbers(names: Iterable[str]) -> list[int]:
@@ -96,11 +100,12 @@ class LocalFiles:
         return os.path.lexists(self.path)
 
     def changed_s(self, below: str) -> dict[str, float]:
-        try:
-            with os.scandir(self.path / below) as entries:
-                return {each.name: each.stat().st_mtime for each in entries}
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
+        found = {}
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.path / below) as held:
+            for each in held:
+                with suppress(FileNotFoundError):  # it has gone meanwhile, or leads nowhere
+                    found[each.name] = each.stat().st_mtime
+        return found
 
     def files(self) -> list[str]:
         return [
