@@ -71,7 +71,8 @@ class Controller:
             return
         admitted = {admission.query for admission in schedule.admissions}
         # Of perhaps thousands that wait no more is looked at than is needed.
-        states = {q.spec.name: q for q in snapshot.waiting if q.spec.name in admitted}
+        found = (q for q in snapshot.waiting if q.spec.name in admitted)
+        states = {query.spec.name: query for query in islice(found, len(admitted))}
         first = islice(snapshot.waiting, WAITING_KEPT + len(admitted))
         left = [q.spec.name for q in first if q.spec.name not in admitted][:WAITING_KEPT]
         running = tuple(q.name for q in snapshot.running)

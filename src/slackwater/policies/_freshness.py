@@ -12,7 +12,7 @@ def work_s(known: Known) -> float:
     """Return how long a batch takes a slot; what it does before it waits for its sink is little."""
     if known.slow_sink:
         return UNKNOWN_COST_S
-    return known.work_s if known.work_s and math.isfinite(known.work_s) else known.fixed_s
+    return known.work_s if math.isfinite(known.work_s) else known.fixed_s
 
 
 def age_s(query: QueryState) -> float:

@@ -13,7 +13,7 @@ UNSEEN = 8.0  # times the most rows that a batch had: what so many cost is not k
 DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
 LONG_S = 1.0  # batches all of one size that take longer: whether fewer rows take less is tried
-ALIKE = 0.7  # of the most rows of a batch: one that had fewer was of another size
+SAME_SIZE = 0.7  # of the most rows of a batch: one that had fewer was of another size
 TRY_AFTER = 2  # batches in a row of one size; twice as many after each trial
 TRY_SELDOM = 64  # and at most
 TRY = 0.25  # of the most rows of a batch: what such a trial reads
@@ -55,12 +55,12 @@ class Known:
         self.alike = 0  # batches in a row of about that size
         self.try_after = TRY_AFTER  # so many another size is tried
         self.batch_s = math.inf  # of the last batch
-        self.work_s: float | None = None  # of it or the one before, whichever was shorter
+        self.work_s = math.inf  # of it or the one before, whichever was shorter
 
     def count_rows(self, rows: float) -> None:
         """Take the rows of a batch."""
         self.most_rows = max(rows, FORGET_ROWS * self.most_rows)
-        if rows > ALIKE * self.most_rows:
+        if rows > SAME_SIZE * self.most_rows:
             self.alike += 1
             return
         if self.alike >= self.try_after:
