@@ -20,5 +20,5 @@ def test_one_file_that_has_gone_hides_no_other(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_file_system_that_nobody_knows_is_refused_in_one_line(spark: SparkSession) -> None:
-    with pytest.raises(UsageError, match="^nowhere://x/y cannot be reached: .*No FileSystem"):
+    with pytest.raises(UsageError, match=r"^nowhere://x/y cannot be reached: .*No FileSystem"):
         open_folder("nowhere://x/y", spark)
