@@ -96,6 +96,49 @@ def test_a_source_that_delivers_once_a_second_is_looked_at_little_more_often() -
     assert len(plain.looks_s) < 1.6 * len(plain.begun_s)
 
 
+def test_what_is_delivered_at_known_times_is_shown_at_once_where_nothing_is_promised() -> None:
+    """On an idle machine Spark itself would look all the time, and show it as soon."""
+    phase_s = 0.63
+
+    def last_tick_s(now_s: float) -> float:
+        return math.floor(now_s - phase_s) + phase_s
+
+    def ticks(since_s: float, now_s: float) -> bool:
+        return last_tick_s(since_s) < last_tick_s(now_s)
+
+    specs = (
+        QuerySpec("plain", max_wait_s=100.0),
+        QuerySpec("table", max_wait_s=9000.0, deadlines=windows(3600.0, "update")),
+    )
+    for spec in specs:
+        told = {"backlog_rows": 0.0}
+        query = Scripted(spec, arrives=ticks, frontier_s=last_tick_s, newest=True, told=told)
+        run(klink(), [query], 120)
+        begun_s = [at_s for at_s in query.begun_s if at_s > START + 60]
+        late_s = [at_s - last_tick_s(at_s) for at_s in begun_s]
+        assert len(begun_s) >= 58
+        assert sum(late_s) / len(late_s) < 0.1, spec.name
+        looks = sum(at_s > START + 60 for at_s in query.looks_s)
+        assert looks < 1.2 * len(begun_s), spec.name
+
+
+def test_a_source_that_stops_ticking_is_looked_at_as_any_other() -> None:
+    """Its deliveries come at another phase, then without pause."""
+    begins_s = START + 60.0
+
+    def frontier_s(now_s: float) -> float:
+        return math.floor(now_s) if now_s < begins_s else now_s - 0.05
+
+    def arrives(since_s: float, now_s: float) -> bool:
+        return frontier_s(since_s) < frontier_s(now_s)
+
+    spec = QuerySpec("plain", max_wait_s=100.0)
+    told = {"backlog_rows": 0.0}
+    query = Scripted(spec, arrives=arrives, frontier_s=frontier_s, newest=True, told=told)
+    run(klink(), [query], 120)
+    assert max(query.gaps_s(begins_s + 10)) < 0.5
+
+
 def test_a_source_that_does_not_tell_what_waits_is_caught_up_with() -> None:
     """It hands out so much a batch: who waits between two batches stays behind for ever."""
     files = Scripted(QuerySpec("files", max_wait_s=100.0), rate=1e6, limit=100.0)

@@ -249,8 +249,9 @@ class Klink(KlinkPaper):
             most_s = max(fair_s, SILENT_S, self._load.look_s)
             every_s = min(fair_s * known.stretch, most_s)
         known.stretch = min(known.stretch, max(1.0, most_s / fair_s))
-        known.soft_until_s = -1.0 if is_promised(query) else began_s + 2 * every_s
         more = known.supply.more if metrics.backlog_rows is None else known.epochs.behind
+        due_s = min(self._delivered_s(known, began_s + every_s), began_s + most_s)
+        known.soft_until_s = -1.0 if is_promised(query) else due_s + every_s
         if not metrics.batches and not known.fruitless:
             return 0.0
         # The batch that writes them reads as well; the one after it is a refresh again.
@@ -258,7 +259,12 @@ class Klink(KlinkPaper):
         if closes:
             known.closed_after = metrics.batches
         at_once = not known.fruitless and (more or closes)
-        return began_s if at_once else began_s + every_s
+        return began_s if at_once else due_s
+
+    def _delivered_s(self, known: Known, at_s: float) -> float:
+        """Return when a refresh is best that was to be then: before a delivery nothing is new."""
+        delivery_s = None if known.fruitless else known.epochs.delivery_s(at_s)
+        return at_s if delivery_s is None else delivery_s
 
     def _entry(self, known: Known, query: QueryState, from_s: float) -> Entry:
         entry = super()._entry(known, query, from_s)

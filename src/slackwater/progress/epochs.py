@@ -126,6 +126,13 @@ class QueryEpochs:
         mean_s = self.arrival.mean_s if self.arrival is not None else 0.0
         return self.following_end_s + self._offset_s + mean_s
 
+    def delivery_s(self, until_s: float) -> float | None:
+        """Return when the last delivery until then comes of what was not read; or else the next.
+
+        None where the source has no clock, as far as is known.
+        """
+        return None if self._ticks.period_s is None else self._ticks.delivery_s(until_s)
+
     def ready_s(self, waste_s: float, last_try_s: float) -> float:
         """Return from when on a sweep is worth its cost.
 
@@ -166,6 +173,8 @@ class QueryEpochs:
         self.last_read_s = start_s
         if metrics.sweep is not None:
             return  # somebody sees the sweeps themselves
+        if coming_s is None and metrics.max_event_s is not None:
+            self._ticks.observe(start_s, metrics.max_event_s)
         if not self._single and metrics.next_watermark_s is None:
             start_s = before.batch_start_s  # what that batch read is known only now
         if coming_s is None or start_s is None:

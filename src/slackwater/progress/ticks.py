@@ -68,6 +68,15 @@ class Ticks:
         assert self.period_s is not None, "it does not tick"
         return self._carrier_s(event_s, self.period_s) + self._lag_s
 
+    def delivery_s(self, until_s: float) -> float:
+        """Return when the last delivery until then comes of what was not read; or else the next."""
+        assert self.period_s is not None, "it does not tick"
+        at_s, newest_s = self._reads[-1]
+        next_s = newest_s + self._lag_s + self.period_s
+        skipped = math.ceil((at_s - next_s) / self.period_s)  # they did not come
+        last = math.floor((until_s - next_s) / self.period_s)
+        return next_s + max(0, skipped, last) * self.period_s
+
     def _carrier_s(self, event_s: float, period_s: float) -> float:
         """Return the newest event of the delivery that brings an event of that time or later."""
         newest_s = self._reads[-1][1]
