@@ -35,7 +35,9 @@ def run(trial: BacklogTrial) -> Result:
     spark.sparkContext.setLogLevel("ERROR")
     gated = policies.load(trial.policy).gated
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slackwater-bench-")))
+        # Stores of state are looked after for a while after queries have ended.
+        kept = tempfile.TemporaryDirectory(prefix="slackwater-bench-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(kept))
         begin_s = (int(RealClock().now() - trial.backlog_s) // WINDOW_S) * WINDOW_S
         rows = _BACKLOGS[trial.source](spark, folder, trial, begin_s, stack)
         fleet = stack.enter_context(Fleet(spark, trial.policy, gate="auto" if gated else "none"))

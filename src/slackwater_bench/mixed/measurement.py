@@ -37,7 +37,9 @@ def run(trial: MixedTrial) -> Result:
     spark = session("slackwater-bench", trial.master, trial.profile, conf)
     spark.sparkContext.setLogLevel("ERROR")
     with (
-        tempfile.TemporaryDirectory(prefix="slackwater-mixed-") as folder,
+        tempfile.TemporaryDirectory(
+            prefix="slackwater-mixed-", ignore_cleanup_errors=True
+        ) as folder,  # stores of state are looked after for a while longer
         Fleet(
             spark,
             trial.policy,
