@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from slackwater import policies
-from slackwater.core import QuerySpec, Window
+from slackwater.core import QueryMetrics, QuerySpec, QueryState, Snapshot, Window
 from tests.policies.fleet_script import START, Scripted, run, windows
 
 
@@ -227,3 +227,21 @@ def test_one_batch_that_stood_behind_others_makes_nobody_wait_for_its_next_refre
     others = [Scripted(QuerySpec(f"t{n}", max_wait_s=100.0)) for n in range(5)]
     run(klink(), [table, *others], 60)
     assert table.begun_s[20] - table.begun_s[19] < 4.0
+
+
+def test_a_batch_without_rows_does_not_make_a_query_seem_cheap() -> None:
+    """In update mode Spark runs one after each step of the watermark."""
+    policy = klink()
+    long_s, empty_s = 2.0, 0.1
+
+    def shows(batches: int, rows: int, batch_s: float) -> QueryState:
+        told = {"batch_s": batch_s, "batch_fixed_s": long_s, "batch_start_s": START + batches}
+        metrics = QueryMetrics(batches=batches, rows=rows, backlog_rows=0.0, **told)
+        spec = QuerySpec("table", max_wait_s=100.0)
+        return QueryState(spec, "waiting", START + batches, metrics=metrics, admissions=batches)
+
+    for number in range(1, 9):
+        batch_s = long_s if number % 2 else empty_s
+        state = shows(number, 100 * ((number + 1) // 2), batch_s)
+        policy.decide(Snapshot(START + number, 2, (state,)))
+    assert policy.outlook(START + 9)["table"].cost_s == long_s

@@ -9,6 +9,7 @@ from slackwater.progress.epochs import RETRY_S, QueryEpochs
 from slackwater.progress.forwarding import row_cost_s
 
 UNKNOWN_COST_S = 0.2  # of a micro-batch, until the query has shown it
+LEAST_FIXED_S = 0.2  # of a drain where rows cost: an intercept of two noisy costs may be nothing
 UNSEEN = 8.0  # times the most rows that a batch had: what so many cost is not known
 DRAIN_PAYS = 0.5  # of a batch's fixed cost: what waiting rows must cost for a drain to pay
 FORGET_ROWS = 0.95  # of the most rows of a batch, at each
@@ -121,7 +122,7 @@ def drained_fixed_s(known: Known, query: QueryState) -> float:
     metrics = query.metrics
     if not known.most_rows or not metrics.batch_per_row_s:
         return known.fixed_s
-    return max(metrics.batch_fixed_s or 0.0, UNKNOWN_COST_S)
+    return max(metrics.batch_fixed_s or 0.0, LEAST_FIXED_S)
 
 
 def drain_s(known: Known, query: QueryState, pause_s: float = 0.0) -> float:

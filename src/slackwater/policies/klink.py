@@ -48,7 +48,7 @@ DRAINS_S = 1.0  # between two drains of a query, at least
 MUCH = 2.0  # times a batch's fixed cost: what waiting rows must cost for that
 UNPROMISED = 0.25  # weight of a refresh that keeps no promise, against a result that is late
 OLDEST_S = 10.0  # age at which a window comes to its gate, at most, or its period
-ALIKE = 9.0  # costs from a third to three times the usual count as one: they differ by as much
+ALIKE = 3.0  # costs from a third to three times the usual count as one: noise differs by as much
 CHANGED = 2.0  # times: then what is usual has changed
 EMITS = 16.0  # worth of a batch that ends a wait which has cost one already
 MOST_WEIGHT = 1e9
@@ -181,9 +181,10 @@ class Klink(KlinkPaper):
         looked, end_s = ended and known.seen[1] != query.admitted_s, known.epochs.window_end_s
         if known.batches != query.metrics.batches:
             known.slow_sink, known.seen_in_sink = known.seen_in_sink, False
-            # Who stood behind a long batch of another took longer than its work.
-            before_s, known.batch_s = known.batch_s, query.metrics.batch_s or math.inf
-            known.work_s = min(before_s, known.batch_s)
+            if query.metrics.rows != known.rows:  # one without rows says nothing of others
+                # Who stood behind a long batch of another took longer than its work.
+                before_s, known.batch_s = known.batch_s, query.metrics.batch_s or math.inf
+                known.work_s = min(before_s, known.batch_s)
         self._count_rows(known, query)
         super()._learn(known, query)
         if known.slow_sink:
@@ -309,8 +310,7 @@ class Klink(KlinkPaper):
         A duration tells what ran beside a batch as well. Of windows that end together, who once
         seemed to cost a little more would always come last, find more rows, and cost more.
         """
-        steps = round(math.log(max(cost_s, 1e-3) / self._usual_s, ALIKE))
-        return float(self._usual_s * ALIKE**steps)
+        return max(cost_s / ALIKE, min(self._usual_s, max(cost_s, 1e-3) * ALIKE))
 
     def _bound_s(self, known: Known) -> float:
         silent = _is_silent(known) and not self._interruptible

@@ -44,7 +44,7 @@ class RateTrial(Trial):
 
     def __post_init__(self) -> None:
         self.traffic(0.0)
-        if not (parse_rate(self.rate).at(np.arange(self.seconds)) > 0).all():
+        if min(parse_rate(self.rate).per_second) == 0:
             raise UsageError("--rate must be above 0 throughout: errors are in parts of it")
 
     def traffic(self, start_s: float) -> Traffic:
