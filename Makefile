@@ -1,4 +1,4 @@
-# Three commands on a fresh machine: `make demo`, `make check`, `make test`. Each sets up what it needs.
+# Commands on a fresh machine: `make demo`, `make check`, `make test`. Each sets up what it needs.
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,7 +33,7 @@ $(VENV)/lake/complete: scripts/lake.sh scripts/lake.xml $(VENV)/ready
 $(VENV)/spark-%/ready: scripts/versions.sh constraints.txt $(VENV)/ready
 	PYTHON=$(PYTHON) VENV=$(VENV) sh scripts/versions.sh $*
 
-demo: $(VENV)/ready     ## run a fleet on embedded Spark and show what happened
+demo: $(VENV)/ready     ## the same small fleet on plain Spark, then with Slackwater, side by side
 	$(BIN)/python examples/demo.py
 
 check: lint             ## before each commit: lint, types, the tests that need no Spark, Flink, browser or server

@@ -1,83 +1,94 @@
-"""A fleet of YSB queries on embedded Spark: watch it for a while, then see what happened.
+"""The same small fleet twice: as plain Spark, then with Slackwater. Every result is checked.
 
-``python examples/demo.py [--queries 6] [--seconds 20] [--policy klink]``
+``python examples/demo.py [--queries 6] [--seconds 20] [--port 8461]``
 """
 
 import argparse
-import contextlib
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from slackwater.core import SlackwaterError
-from slackwater.spark import Fleet, session
-from slackwater_bench.klink.measurement import Measurement
+from slackwater.cli.terminal import DASHBOARD_PORT
+from slackwater.core.errors import SlackwaterError
+from slackwater.operations.dashboard.command import DashboardProcess
 from slackwater_bench.klink.trial import PolicyTrial
+from slackwater_bench.rivals import Arm, arms
+from slackwater_bench.trial import Result, run_in_process
+
+TITLES = {"spark": "plain Spark", "klink": "with Slackwater"}
+NEXT = """[bold]What next[/]
+  your own fleet, from a file that runs as it is, with its live page:
+    . .venv/bin/activate && slackwater init ads && cd ads
+    slackwater run --dashboard
+  a query that runs already:  Fleet(spark).hold(query)
+  how it works, when it does not help, all figures:  make docs, README.md
+"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--policy", default="klink")
+    parser.add_argument("--port", type=int, default=DASHBOARD_PORT)
     options = parser.parse_args()
+    trial = PolicyTrial("", queries=options.queries, seconds=options.seconds, warmup_s=8)
     console = Console()
-    trial = PolicyTrial(
-        options.policy, queries=options.queries, seconds=options.seconds, warmup_s=10
-    )
-
-    console.print("Starting Spark …")
-    spark = session("slackwater-demo", conf={"spark.sql.shuffle.partitions": "2"})
-    spark.sparkContext.setLogLevel("ERROR")
-    with Fleet(spark, options.policy, name="demo") as fleet:
-        console.print(f"Gate: {fleet.gate_kind} ({fleet.gate_reason})")
-        console.print(
-            f"{trial.queries} queries, {trial.rate} events/s each, windows of "
-            f"{trial.window_s:g} s. In another terminal: slackwater explain --fleet demo\n"
-        )
-        result, decisions = watch(console, fleet, Measurement(trial, spark, fleet))
-    spark.stop()
-    show(console, result, decisions)
-
-
-def watch(console: Console, fleet: Fleet, measurement: Measurement) -> tuple[Any, Any]:
-    """Measure on another thread, show the fleet on this one."""
-    outcome: dict[str, Any] = {}
-    worker = threading.Thread(target=lambda: outcome.update(measurement.result()))
-    worker.start()
-    decisions: list[dict[str, Any]] = []
-    with Live(console=console, refresh_per_second=4) as live:
-        while worker.is_alive():
-            worker.join(timeout=0.5)
-            status = fleet.status()
-            if all(query.state != "stopped" for query in status.queries):
-                live.update(status.table())
-            with contextlib.suppress(SlackwaterError):  # the controller has ended
-                decisions = fleet.explain(last=5) or decisions
-    return outcome, decisions
-
-
-def show(console: Console, result: dict[str, Any], decisions: list[dict[str, Any]]) -> None:
-    table = Table("the last decisions", "why", "waited s", "also waiting", title_justify="left")
-    for decision in decisions:
-        waiting = ", ".join(decision["waiting"])
-        table.add_row(decision["query"], decision["reason"], f"{decision['waited_s']:.2f}", waiting)
-    console.print("", table)
-    windows, latency = result["windows"], result["latency_s"]
     console.print(
-        f"{windows['emitted']} of {windows['expected']} windows came, {windows['wrong']} differ "
-        f"from the ground truth; latency from a window's end to its result: mean "
-        f"{latency['mean']:.2f} s, 99th percentile {latency['p99']:.2f} s; controller "
-        f"{result['controller_cpu_s']:.2f} s of {result['cpu_s']:.1f} s CPU."
+        f"{trial.queries} queries count ad clicks in windows of {trial.window_s:g} s, "
+        f"{trial.rate} events/s each.\nHow long after its window does each result come: on Spark "
+        "as it is,\nand with Slackwater?\n"
     )
-    console.print(
-        "The JVM was cold and warms up for minutes. Compare with plain Spark (about 4 minutes): "
-        ".venv/bin/slackwater bench ysb --queries 6 --policies spark,klink"
-    )
+    with DashboardProcess([], options.port) as page:
+        console.print(f"Watch both runs: {page.url}\n", soft_wrap=True)
+        results = [run(arm, console) for arm in arms(tuple(TITLES), trial)]
+    console.print("", compared(results))
+    console.print(NEXT)
+
+
+def run(arm: Arm[PolicyTrial], console: Console) -> Result:
+    """Run one arm in a process of its own, with a Spark of its own, behind a bar."""
+    expected_s = arm.trial.expected_s
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(1) as one:
+        task = progress.add_task(f"{TITLES[arm.name]:<16}", total=expected_s)
+        outcome = one.submit(run_in_process, arm.trial)
+        while not outcome.done():
+            try:
+                outcome.result(timeout=0.5)
+            except TimeoutError:
+                elapsed_s = progress.tasks[task].elapsed or 0.0
+                progress.update(task, completed=min(elapsed_s, 0.98 * expected_s))
+        progress.update(task, completed=expected_s)
+    return outcome.result()
+
+
+def compared(results: list[Result]) -> Table:
+    table = Table("", *TITLES.values(), title="the same queries, the same machine")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    rows = {
+        "a result comes after its window": lambda r: f"{r['latency_s']['mean']:.2f} s",
+        "99 of 100 come within": lambda r: f"{r['latency_s']['p99']:.2f} s",
+        "results that are right": right,
+        "micro-batches": lambda r: str(r["batches"]),
+        "CPU time": lambda r: f"{r['cpu_s']:.1f} s",
+        "of it the controller's": lambda r: f"{r['controller_cpu_s']:.2f} s",
+    }
+    for title, figure in rows.items():
+        table.add_row(title, *(figure(result) for result in results))
+    return table
+
+
+def right(result: dict[str, Any]) -> str:
+    windows = result["windows"]
+    return f"{windows['emitted'] - windows['wrong']} of {windows['expected']}"
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SlackwaterError as error:
+        raise SystemExit(f"demo: {error}") from None
