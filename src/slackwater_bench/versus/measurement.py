@@ -26,7 +26,7 @@ def run(trial: VersusTrial) -> Result:
     """Run the trial. Queries end before their checkpoints go, and these before the broker."""
     with kafka_traffic() as topics:
         with (
-            TemporaryDirectory(prefix="slackwater-bench-") as folder,
+            TemporaryDirectory(prefix="slackwater-bench-", ignore_cleanup_errors=True) as folder,
             _engine(trial, Path(folder)) as engine,
         ):
             found = _judged(trial, topics, engine)

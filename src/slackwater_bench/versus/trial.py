@@ -2,14 +2,16 @@
 
 import random
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from slackwater.core.errors import UsageError
 from slackwater.traffic import parse_rate
 from slackwater_bench.options import option
 from slackwater_bench.trial import Trial
-from slackwater_bench.versus.ad_views import AdViews
 from slackwater_bench.workloads.catalog import make_workloads
+
+if TYPE_CHECKING:
+    from slackwater_bench.versus.ad_views import AdViews
 
 KLINK = "klink"  # append mode
 KLINK_UPDATE = "klink-update"  # update mode, refreshed as often as a target says
@@ -54,8 +56,10 @@ class VersusTrial(Trial):
         """Guess how long it takes; queries start one after another."""
         return self.around_s + 3 * self.queries + self.warmup_s + self.seconds
 
-    def workloads(self, start_s: float) -> dict[str, AdViews]:
+    def workloads(self, start_s: float) -> "dict[str, AdViews]":
         """Return the queries by name, each with traffic and phase of its own."""
+        from slackwater_bench.versus.ad_views import AdViews
+
         return make_workloads(
             AdViews,
             self.queries,
