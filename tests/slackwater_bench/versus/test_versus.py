@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -100,6 +101,17 @@ def test_flink_has_the_same_windows() -> None:
     workload = AdViews(traffic=Traffic(start_s=0, delays="uniform:0:300ms"), phase_s=1.25)
     *_, insert = ad_views_statements("q", workload, "127.0.0.1:1")
     assert "SIZE => INTERVAL '3.000' SECOND, `OFFSET` => INTERVAL '1.250' SECOND" in insert
+
+
+def test_a_query_that_has_ended_with_an_error_ends_the_trial(tmp_path: Path) -> None:
+    from slackwater_bench.versus.spark_engine import SparkEngine
+
+    engine = SparkEngine(VersusTrial(arm="real-time", queries=1), tmp_path)
+    dead = Mock(exception=Mock(return_value="only 0 slots\nare free"))
+    dead.name = "q000"
+    engine._fleet, engine._queries = None, [Mock(exception=Mock(return_value=None)), dead]
+    with pytest.raises(EngineError, match="q000 failed: only 0 slots are free"):
+        engine.check()
 
 
 @pytest.mark.kafka
