@@ -20,7 +20,7 @@ $(VENV)/servers: scripts/test-servers.sh $(VENV)/ready
 	sh scripts/test-servers.sh
 	touch $@
 
-$(VENV)/flink/ready: scripts/flink.sh $(VENV)/ready
+$(VENV)/flink/ready: scripts/flink.sh scripts/flink.xml $(VENV)/ready
 	VENV=$(VENV) sh scripts/flink.sh
 	touch $@
 

@@ -32,17 +32,13 @@ from slackwater_bench.klink.backlog import Compared as BacklogCompared
 from slackwater_bench.klink.trial import PolicyTrial
 from slackwater_bench.lachesis.settings import LachesisSettings
 from slackwater_bench.mixed.trial import MixedTrial
-from slackwater_bench.options import option, with_options
+from slackwater_bench.options import Kept, Resumed, option, with_options
 from slackwater_bench.quality.overload import Overload
 from slackwater_bench.quality.ramp import Ramp
 from slackwater_bench.quality.rate import RateTrial
 from slackwater_bench.quality.scenarios import ScenarioSettings
 from slackwater_bench.quality.split import SplitTrial
-
-Resumed = Annotated[bool, typer.Option("--resume", help="Do not repeat trials that --json holds.")]
-Kept = Annotated[
-    Path | None, typer.Option("--json", help="Keep the result here, after every trial.")
-]
+from slackwater_bench.versus.command import versus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +185,9 @@ def aion(
 
 _AION_FIRST = "workloads settings samplers rates queries seconds warmup_s repeat"
 bench.command("aion")(with_options(aion, _AION_FIRST, sampler=""))
+
+
+bench.command()(with_options(versus, "arms counts seconds warmup_s repeat", arm="", queries=1))
 
 
 @bench.command()

@@ -4,12 +4,18 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
 from slackwater.cli.terminal import counts, texts
 from slackwater.core.errors import UsageError
+
+Resumed = Annotated[bool, typer.Option("--resume", help="Do not repeat trials that --json holds.")]
+Kept = Annotated[
+    Path | None, typer.Option("--json", help="Keep the result here, after every trial.")
+]
 
 T = TypeVar("T")
 _KEY = "option"

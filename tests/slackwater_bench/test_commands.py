@@ -97,7 +97,7 @@ def test_estimators(tmp_path: Path) -> None:
     assert (tmp_path / "page" / "index.html").exists()
 
 
-OVER_KAFKA = (("ysb", "--source", "kafka"), ("backlog",), ("rate",))
+OVER_KAFKA = (("ysb", "--source", "kafka"), ("backlog",), ("rate",), ("versus",))
 
 
 @pytest.mark.parametrize("arguments", OVER_KAFKA)

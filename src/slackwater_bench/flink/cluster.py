@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -71,6 +71,23 @@ def find_flink() -> Path:
     return folder
 
 
+def kafka_connector() -> Path:
+    """Find the jar that has Flink read and write Kafka, which ``scripts/flink.sh`` fetches."""
+    folder = Path(os.environ.get("VENV", sys.prefix)) / "flink-kafka"
+    jar = next(folder.glob("flink-sql-connector-kafka-*.jar"), None)
+    if jar is None:
+        raise UsageError(
+            "no Kafka connector of Flink: `sh scripts/flink.sh` fetches one, with Maven; or leave "
+            "flink out"
+        )
+    return jar
+
+
+def classpath(home: Path, jars: Iterable[Path] = ()) -> str:
+    """Return Flink's own jars and others."""
+    return os.pathsep.join([f"{home}/lib/*", *map(str, jars)])
+
+
 def java(*options: str, classpath: str, main: str) -> list[str]:
     """Return a command that runs a class of Flink's."""
     from slackwater.engines.spark.session.java import find_java
@@ -91,6 +108,8 @@ class LocalFlink:
         See :func:`find_flink`.
     hosts
         With a TaskManager each; the JobManager runs on the first.
+    jars
+        Of connectors.
     """
 
     def __init__(
@@ -99,7 +118,9 @@ class LocalFlink:
         conf: Mapping[str, str] | None = None,
         home: Path | None = None,
         hosts: Sequence[Host] = (Host(),),
+        jars: Sequence[Path] = (),
     ) -> None:
+        self._jars = jars
         self.home = find_flink() if home is None else home
         self._hosts = hosts
         self._folder = tempfile.TemporaryDirectory(prefix="slackwater-flink-")
@@ -205,7 +226,7 @@ class LocalFlink:
         self, main: str, name: str, host: Host, options: list[str], after: Sequence[str] = ()
     ) -> None:
         log = (self.folder / f"{name}.log").open("ab")
-        command = java(*options, classpath=f"{self.home}/lib/*", main=main)
+        command = java(*options, classpath=classpath(self.home, self._jars), main=main)
         environment = {**os.environ, "FLINK_PLUGINS_DIR": str(self.home / "plugins")}
         self._logs.append(log)
         self._processes.append(

@@ -1,6 +1,6 @@
 """Submits SQL to a Flink, without a compile step: its table environment, driven through Py4J."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 from slackwater.core.errors import EngineError
 from slackwater.engines.outside.http import Endpoint
-from slackwater_bench.flink.cluster import OPENS, find_flink
+from slackwater_bench.flink.cluster import OPENS, classpath, find_flink
 
 
 class SqlClient:
@@ -23,10 +23,13 @@ class SqlClient:
         Address of the JobManager.
     home
         See :func:`~slackwater_bench.flink.cluster.find_flink`.
+    jars
+        Of connectors.
     """
 
-    def __init__(self, rest: str, home: Path | None = None) -> None:
+    def __init__(self, rest: str, home: Path | None = None, jars: Sequence[Path] = ()) -> None:
         self.rest = rest
+        self._jars = jars
         self._home = find_flink() if home is None else home
         self._gateway: JavaGateway | None = None
 
@@ -34,7 +37,7 @@ class SqlClient:
         jar = next(Path(pyspark.__file__).parent.glob("jars/py4j-*.jar"))
         port, token = launch_gateway(
             jarpath=str(jar),
-            classpath=f"{self._home}/lib/*",
+            classpath=classpath(self._home, self._jars),
             javaopts=["-Xmx768m", *OPENS],
             die_on_exit=True,
             enable_auth=True,
