@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -14,7 +14,15 @@ from slackwater.engines.spark.queries.record import Accuracies, Freshness, Query
 from slackwater.ipc.messages import Accuracy, Note, TableNote, copy_fields
 from slackwater.ipc.questions import QueryEntry
 
+if TYPE_CHECKING:
+    from slackwater.report.terminal_table import TerminalTable
+
 SHOWN = ("minimum", "desired", "current", "delivered")  # accuracies in the table
+# What stays in a table where a terminal is narrow, the first before the others.
+IMPORTANT = (
+    "state", "error", "waits", "latency s", "age s", "lag s", "target s", "every s", "in time",
+    "slack s", "lag rows", "rows/s",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class QueryStatus:
     input_rate: float | None = None  # inputRowsPerSecond
     lag_rows: float | None = None
     lag_s: float | None = None  # how far the newest event that was read is behind now
+    target_s: float | None = None  # how late or old a result may be
     batch_s: float | None = None
     state_rows: int | None = None
     rows_dropped_by_watermark: int | None = None  # so far
@@ -76,6 +85,7 @@ class FleetStatus:
             "rows/s": [_text(q.input_rate, ".0f") for q in queries],
             "lag rows": [_text(q.lag_rows, ".0f") for q in queries],
             "lag s": [_text(q.lag_s, ".2f") for q in queries],
+            "target s": [_text(q.target_s, "g") for q in queries],
             "batch s": [_text(q.batch_s, ".2f") for q in queries],
             "state rows": [_text(q.state_rows, "d") for q in queries],
             "in time": [in_time(q.kept, q.broken) for q in queries],
@@ -89,7 +99,8 @@ class FleetStatus:
             "error": [q.error or "" for q in queries],
         }
         optional = {
-            "gate", "priority", "in time", "restarts", "waits", "error", *SHOWN, *_OF_TABLES
+            "gate", "priority", "target s", "in time", "restarts", "waits", "error",
+            *SHOWN, *_OF_TABLES,
         }  # fmt: skip
         return {
             name: cells
@@ -108,20 +119,13 @@ class FleetStatus:
             f"gate {self.gate}, controller {self.controller}"
         )
 
-    def table(self) -> Any:
-        """Return a rich table."""
-        from rich.table import Table
-        from rich.text import Text
+    def table(self) -> "TerminalTable":
+        """Return a table that rich prints, as wide as the terminal."""
+        from slackwater.report.terminal_table import TerminalTable  # rich: not everyone prints
 
-        table = Table(title=Text(self.title), title_justify="left", caption_justify="left")
-        table.caption = Text("\n".join(self.two_batches())) or None
-        columns = self.columns()
-        for name in columns:
-            left = name in ("query", "state", "gate", "waits", "error")
-            table.add_column(name, justify="left" if left else "right", overflow="fold")
-        for row in zip(*columns.values(), strict=True):
-            table.add_row(*map(Text, row))  # an error may look like markup
-        return table
+        left, sentences = frozenset({"query", "state", "gate"}), frozenset({"waits", "error"})
+        columns, notes = self.columns(), self.two_batches()
+        return TerminalTable(self.title, columns, IMPORTANT, left, sentences, notes)
 
     def __str__(self) -> str:
         from io import StringIO
@@ -218,6 +222,7 @@ def query_status(
         input_rate=metrics.arrival_rate,
         lag_rows=metrics.backlog_rows if rows_left is None else rows_left,
         lag_s=max(0.0, RealClock().now() - newest_s) if newest_s is not None else None,
+        target_s=record.spec.target_s,
         batch_s=metrics.batch_s,
         state_rows=metrics.state_rows,
         rows_dropped_by_watermark=metrics.rows_dropped_by_watermark,
