@@ -13,11 +13,24 @@ WAITS = "held until 13:06:00 (its window's end)"
 def shown(width: int) -> list[str]:
     queries = tuple(
         QueryStatus(
-            f"windows_of_10_s_{number}", "running", "clock", 1.0 + number, 2.1, WAITS,
-            batches=30, rows=1000, input_rate=500.2, lag_rows=3.0, lag_s=1.2, target_s=2.0,
-            batch_s=0.3, state_rows=30, kept=10, broken=1,
+            f"windows_of_10_s_{number}",
+            "running",
+            "clock",
+            1.0 + number,
+            2.1,
+            WAITS,
+            batches=30,
+            rows=1000,
+            input_rate=500.2,
+            lag_rows=3.0,
+            lag_s=1.2,
+            target_s=2.0,
+            batch_s=0.3,
+            state_rows=30,
+            kept=10,
+            broken=1,
             error="ValueError: cannot parse row 2000" if number else None,
-        )  # fmt: skip
+        )
         for number in range(2)
     )
     console = Console(width=width, file=StringIO())
