@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from tests.root import ROOT
+from slackwater.common.subprocesses import child_environment
 
 
 class DriverProcess:
@@ -32,7 +32,9 @@ class DriverProcess:
             self.kill()
 
     def start(self) -> None:
-        self._start([sys.executable, "-m", "slackwater.cli", "run"], PYTHONPATH=str(ROOT))
+        """Start it with the code that this process has, wherever it was installed from."""
+        paths = child_environment()["PYTHONPATH"]
+        self._start([sys.executable, "-m", "slackwater.cli", "run"], PYTHONPATH=paths)
 
     def _start(self, command: Sequence[str], **environment: str) -> None:
         with (self.folder / "log").open("ab") as log:

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from slackwater.common.subprocesses import child_environment
 from slackwater.engines.spark.checkpoints.files import hadoop_folder
 from tests.driver_process import DriverProcess
-from tests.root import ROOT
 from tests.versions.files import counted, rows_of
 
 
@@ -58,7 +58,7 @@ class Fleet(DriverProcess):
         done = subprocess.run(
             [sys.executable, "-m", "slackwater.cli", *words],
             cwd=self.folder,
-            env=self.environment | {"PYTHONPATH": str(ROOT)},
+            env=child_environment(SLACKWATER_RUNTIME_DIR=str(self.folder)),
             capture_output=True,
             text=True,
             check=False,

@@ -1,5 +1,6 @@
 """What ``docs/kafka-to-delta.md`` says is done, against a broker; only jars come from a folder."""
 
+import json
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from slackwater.core.clock import Deadline
 from tests.lake import jars
 from tests.root import ROOT
 from tests.waiting import eventually
@@ -17,6 +19,15 @@ pytestmark = pytest.mark.lake
 
 PAGE = (ROOT / "docs" / "kafka-to-delta.md").read_text()
 PACKAGES = re.compile(r'(?<=")io\.delta:[^"]*(?=")')
+ROWS = 6 * 3 * 5  # of all tables, when complete: topics, windows, pages
+PRODUCED_S = 15.0  # of 35: then the producer stands still until the driver has been killed
+
+
+def rows(table: Path) -> int:
+    """Return how many rows a Delta table has, by its log: nothing is ever removed here."""
+    lines = [line for log in table.glob("_delta_log/*.json") for line in log.open()]
+    added = [action["add"] for action in map(json.loads, lines) if "add" in action]
+    return sum(int(json.loads(file["stats"])["numRecords"]) for file in added)
 
 
 def files() -> dict[str, str]:
@@ -64,33 +75,41 @@ def test_the_page_runs(tmp_path: Path) -> None:
     def log() -> str:
         return (folder / "log").read_text()
 
+    def tables() -> list[Path]:
+        return sorted((folder / "tables").glob("*"))
+
     def versions() -> list[int]:
-        tables = sorted((folder / "tables").glob("*"))
-        return [len(list(table.glob("_delta_log/*.json"))) for table in tables]
+        return [len(list(table.glob("_delta_log/*.json"))) for table in tables()]
 
     try:
         producer = begin("produce.py")
         eventually(lambda: len(broker.admin.list_topics(timeout=5).topics) >= 6, limit_s=60)
+        produced = Deadline(PRODUCED_S)
         fleet = begin("-m", "slackwater.cli", "run")
-        eventually(lambda: fleet.poll() is not None or sum(versions()) >= 6, limit_s=90)
+
+        def in_mid_run() -> bool:
+            """However slow the machine is, what the windows need comes after the kill."""
+            if produced.passed:
+                os.kill(producer.pid, signal.SIGSTOP)
+            return fleet.poll() is not None or sum(versions()) >= 6
+
+        eventually(in_mid_run, limit_s=150)
         assert fleet.poll() is None, log()
-        assert producer.poll() is None, "killed too late to show anything"
         os.killpg(fleet.pid, signal.SIGKILL)  # the driver, its JVM, the controller
         fleet.wait()
+        assert producer.poll() is None, "killed too late to show anything"
+        assert sum(rows(table) for table in tables()) < ROWS, "killed too late to show anything"
+        os.kill(producer.pid, signal.SIGCONT)
         fleet = begin("-m", "slackwater.cli", "run")
         assert producer.wait(timeout=90) == 0, log()
 
-        written = 0
-
-        def complete() -> bool:
-            """Look again only where something has come: that starts Spark."""
-            nonlocal written
+        def written() -> bool:
             assert fleet.poll() is None, log()
             assert " failed" not in log(), log()
-            before, written = written, sum(versions())
-            return before != written and begin("check.py").wait(timeout=90) == 0
+            return sum(rows(table) for table in tables()) >= ROWS
 
-        eventually(complete, limit_s=120, pause_s=2)
+        eventually(written, limit_s=150, pause_s=0.5)
+        assert begin("check.py").wait(timeout=90) == 0, log()
     finally:
         for process in begun:
             if process.poll() is None:
