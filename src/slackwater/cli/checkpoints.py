@@ -65,9 +65,11 @@ def _session(*places: str) -> "Iterator[SparkSession | None]":
     from slackwater.operations.launch import start_session
 
     try:
-        section = config.load(config.find(None, Path.cwd())).spark
+        found = config.find(None, Path.cwd())
     except UsageError:  # there is none: Spark's own configuration may know
         section = config.SparkSection(master="local[1]")
+    else:
+        section = config.load(found).spark
     spark = start_session("slackwater-checkpoints", section)
     try:
         yield spark
