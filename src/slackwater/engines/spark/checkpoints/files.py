@@ -110,7 +110,7 @@ class LocalFiles:
     def files(self) -> list[str]:
         return [
             str(Path(folder, name).relative_to(self.path))
-            for folder, _, names in os.walk(self.path, followlinks=True)
+            for folder, _, names in os.walk(self.path, onerror=_raise, followlinks=True)
             for name in names
         ]
 
@@ -121,10 +121,14 @@ class LocalFiles:
             return None
 
     def write(self, name: str, text: str) -> None:
-        self._place(name).write_text(text, encoding="utf-8")
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
     def copy(self, name: str, target: Self, copied: str) -> None:
-        shutil.copy2(self.path / name, target._place(copied))
+        origin, goal = self.path / name, target.path / copied
+        _make_alike(origin.parent, goal.parent, depth=copied.count("/") + 1)
+        shutil.copy2(origin, goal)
 
     def beside(self, prefix: str, suffix: str) -> Self:
         return type(self)(self.path.with_name(f"{prefix}{self.path.name}{suffix}"))
@@ -137,11 +141,6 @@ class LocalFiles:
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-
-    def _place(self, name: str) -> Path:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
 
 
 class HadoopFiles:
@@ -195,9 +194,15 @@ class HadoopFiles:
 
     def write(self, name: str, text: str) -> None:
         with _os_errors():
-            stream = self._system.create(self._path(name), True)
-            stream.write(bytearray(text.encode("utf-8")))
-            stream.close()  # an object store has it from here on
+            path = self._path(name)
+            stream = self._system.create(path, True)
+            try:
+                stream.write(bytearray(text.encode("utf-8")))
+                stream.close()  # an object store has it from here on
+            except Exception:
+                with suppress(Py4JError):
+                    self._give_up(stream, path)
+                raise
 
     def copy(self, name: str, target: Self, copied: str) -> None:
         with _os_errors():
@@ -223,8 +228,32 @@ class HadoopFiles:
         with _os_errors():
             self._system.delete(self._root, True)
 
+    def _give_up(self, stream: Any, path: Any) -> None:
+        """Leave nothing of a file that could not be written: an upload that is closed is kept."""
+        if stream.hasCapability("fs.capability.outputstream.abortable"):
+            stream.abort()
+            stream.close()
+            return
+        with suppress(Py4JError):
+            stream.close()
+        self._system.delete(path, False)
+
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.address}/{name}".rstrip("/"))
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
+
+
+def _make_alike(model: Path, folder: Path, depth: int) -> None:
+    """Make a folder, and as many in all above it as ``depth``, with the rights of another."""
+    if folder.is_dir():
+        return
+    if depth > 1:
+        _make_alike(model.parent, folder.parent, depth - 1)
+    folder.mkdir(parents=True)
+    shutil.copystat(model, folder)
 
 
 @contextmanager
