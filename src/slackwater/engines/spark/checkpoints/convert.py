@@ -20,10 +20,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from slackwater.common.places import local_path
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.checkpoints.files import (
     Folder,
+    LocalFiles,
     hadoop_folder,
     numbers,
     open_folder,
@@ -57,7 +57,8 @@ def adopt(source: Place, target: Place, spark: SparkSession | None = None) -> Re
     Parameters
     ----------
     spark
-        Reaches file systems that are not this machine's; source and target may be on two.
+        Reaches file systems that are not this machine's; source and target may be on two. With it
+        a path is where Spark takes it to be (``fs.defaultFS``), else on this machine.
     """
     return _convert(source, target, spark, _add_gate, +1)
 
@@ -68,7 +69,8 @@ def release(source: Place, target: Place, spark: SparkSession | None = None) -> 
     Parameters
     ----------
     spark
-        Reaches file systems that are not this machine's; source and target may be on two.
+        Reaches file systems that are not this machine's; source and target may be on two. With it
+        a path is where Spark takes it to be (``fs.defaultFS``), else on this machine.
     """
     return _convert(source, target, spark, _remove_gate, -1)
 
@@ -124,9 +126,10 @@ def _may_exist(folder: Folder) -> bool:
 
 def _open(source: Place, target: Place, spark: SparkSession | None) -> tuple[Folder, Folder]:
     """Open both through Hadoop if one of them is: they may be on two file systems."""
-    elsewhere = any(local_path(place) is None for place in (source, target))
-    opened = hadoop_folder if elsewhere else open_folder
-    return opened(source, spark), opened(target, spark)
+    found = open_folder(source, spark), open_folder(target, spark)
+    if all(isinstance(folder, LocalFiles) for folder in found):
+        return found
+    return hadoop_folder(source, spark), hadoop_folder(target, spark)
 
 
 def _check_places(origin: Folder, goal: Folder) -> None:

@@ -16,6 +16,11 @@ from pyspark.sql import SparkSession
 from slackwater.common.exceptions import first_line
 from slackwater.common.places import local_path
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.session.addresses import address_of
+
+
+class Unreachable(UsageError):
+    """A file system that does not answer, or for which there is no jar."""
 
 
 class Folder(Protocol):
@@ -58,10 +63,11 @@ def open_folder(place: str | Path, spark: SparkSession | None = None) -> Folder:
     Parameters
     ----------
     spark
-        Knows how file systems are reached that are not this machine's.
+        Knows how file systems are reached that are not this machine's, and on which one a path is.
     """
-    path = local_path(place)
-    return hadoop_folder(place, spark) if path is None else LocalFiles(path)
+    address = _address(place, spark)
+    path = local_path(address)
+    return hadoop_folder(address, spark) if path is None else LocalFiles(path)
 
 
 def hadoop_folder(place: str | Path, spark: SparkSession | None) -> "HadoopFiles":
@@ -70,12 +76,20 @@ def hadoop_folder(place: str | Path, spark: SparkSession | None) -> "HadoopFiles
         raise UsageError(f"{place} is reached through Spark: give a session that knows how")
     if getattr(spark, "_jsparkSession", None) is None:
         raise UsageError(f"{place} is reached through a classic session of Spark, not by Connect")
-    path = local_path(place)
-    address = str(place) if path is None else f"file://{path.absolute()}"
+    address = _address(place, spark)
+    path = local_path(address)
     try:
-        return HadoopFiles(address, spark)
+        return HadoopFiles(address if path is None else f"file://{path.absolute()}", spark)
     except OSError as problem:  # no jar for it, or a wrong address
-        raise UsageError(f"{place} cannot be reached: {problem}") from None
+        raise Unreachable(f"{place} cannot be reached: {problem}") from None
+
+
+def _address(place: str | Path, spark: SparkSession | None) -> str:
+    try:
+        with _os_errors():
+            return address_of(place, spark)
+    except OSError as problem:  # of the file system that paths are on
+        raise Unreachable(f"{place} cannot be reached: {problem}") from None
 
 
 def numbers(names: Iterable[str]) -> list[int]:
