@@ -175,6 +175,22 @@ def test_spark_chooses_the_class_once_something_is_written_elsewhere(
     assert spark._jsparkSession.sessionState().newHadoopConf().get(MANAGER) is None
 
 
+def test_a_query_that_was_read_anew_is_looked_at_too(
+    fleet: Fleet, tmp_path: Path, elsewhere: str
+) -> None:
+    """As a worker does, which has its session already."""
+    here = QuerySection(query="json:loads")
+    launch = Launch(FleetFile(queries={"here": here}), tmp_path)
+    frame = fleet.spark.readStream.format("rate").load()
+    launch.start(fleet, "here", frame)  # type: ignore[arg-type]
+    assert fleet.spark.conf.get(MANAGER, None) is not None
+    there = here.model_copy(update={"checkpoint": f"{elsewhere}/there"})
+    launch.reread({"here": here, "there": there})
+    launch.start(fleet, "there", frame)  # type: ignore[arg-type]
+    assert (fleet.started, fleet.failures) == (["here", "there"], {})
+    assert fleet.spark.conf.get(MANAGER, None) is None
+
+
 def test_what_the_file_names_stays(fleet: Fleet, tmp_path: Path, elsewhere: str) -> None:
     mine = "org.example.Manager"
     fleet.spark.conf.set(MANAGER, mine)
