@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.checkpoints.convert import adopt, release
 from slackwater.engines.spark.fleet import Fleet
-from slackwater.engines.spark.session.checkpoint_files import ABORTABLE, MANAGER, suit_checkpoints
+from slackwater.engines.spark.session.checkpoint_files import MANAGER, suit_checkpoints
 from tests.lake import jars, tables
 from tests.lake.s3_server import S3Server
 from tests.versions.files import counts, truth, write_files
@@ -38,7 +38,7 @@ def test_resumes_exactly(
     monkeypatch.setenv("SLACKWATER_RUNTIME_DIR", str(tmp_path))
     before = spark.conf.get(MANAGER)
     suit_checkpoints(spark, [ROOT])
-    assert spark.conf.get(MANAGER) == ABORTABLE
+    assert spark.conf.get(MANAGER, None) is None
     whole, inputs = write_files(tmp_path / "whole", 9), tmp_path / "in"
     inputs.mkdir()
     parts = [sorted(whole.iterdir())[first : first + 3] for first in (0, 3, 6)]

@@ -33,7 +33,8 @@ def adopt(
 
     copy = copy or f"{checkpoint.rstrip('/')}-gated"
     with _session(checkpoint, copy) as spark:
-        console.print(str(checkpoints.adopt(checkpoint, copy, spark)), highlight=False)
+        places = _address(checkpoint, spark), _address(copy, spark)
+        console.print(str(checkpoints.adopt(*places, spark)), highlight=False)
 
 
 @checkpoints.command()
@@ -52,7 +53,8 @@ def release(
 
     copy = copy or f"{checkpoint.rstrip('/')}-plain"
     with _session(checkpoint, copy) as spark:
-        console.print(str(checkpoints.release(checkpoint, copy, spark)), highlight=False)
+        places = _address(checkpoint, spark), _address(copy, spark)
+        console.print(str(checkpoints.release(*places, spark)), highlight=False)
 
 
 @contextmanager
@@ -65,11 +67,19 @@ def _session(*places: str) -> "Iterator[SparkSession | None]":
     from slackwater.operations.launch import start_session
 
     try:
-        section = config.load(config.find(None, Path.cwd())).spark
+        found = config.find(None, Path.cwd())
     except UsageError:  # there is none: Spark's own configuration may know
         section = config.SparkSection(master="local[1]")
+    else:
+        section = config.load(found).spark
     spark = start_session("slackwater-checkpoints", section)
     try:
         yield spark
     finally:
         spark.stop()
+
+
+def _address(place: str, spark: "SparkSession | None") -> str:
+    """Return a path as one of this machine, with Spark as without it: it was typed here."""
+    path = local_path(place)
+    return place if path is None or spark is None else f"file://{path.absolute()}"

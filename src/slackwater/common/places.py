@@ -5,8 +5,10 @@ from pathlib import Path
 
 from slackwater.core.errors import UsageError
 
+# Of Spark's own file sink, which keeps a log of its batches beside the results.
+FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro", "xml")
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
-_FILE = re.compile(r"^file:/+")
 
 
 def has_scheme(place: str | Path) -> bool:
@@ -23,11 +25,19 @@ def local_path(place: str | Path) -> Path | None:
 
     >>> local_path("out/a:b"), local_path("file:///tmp/out"), local_path("s3a://events/out")
     (PosixPath('out/a:b'), PosixPath('/tmp/out'), None)
+    >>> local_path("FILE:/tmp/out"), local_path("file://localhost/tmp/out")
+    (PosixPath('/tmp/out'), PosixPath('/tmp/out'))
+    >>> local_path("file://other/tmp/out") is None
+    True
     """
     if not has_scheme(place):
         return Path(place)
-    text, found = _FILE.subn("/", str(place))
-    return Path(text) if found else None
+    if scheme_of(place) != "file":
+        return None
+    host, path = "", str(place).partition(":")[2]
+    if path.startswith("//"):
+        host, _, path = path[2:].partition("/")
+    return Path("/" + path.lstrip("/")) if host.lower() in ("", "localhost") else None
 
 
 def scheme_of(place: str | Path) -> str:

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from slackwater.common.durations import parse_duration_s
+from slackwater.common.places import FILE_FORMATS
 from slackwater.common.toml_files import load_toml
 from slackwater.core.errors import UsageError
 
 FILE_NAME = "fleet.toml"
 RUN_TRIGGERS = ("availableNow", "once")
-FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")  # of Spark's own file sink
 
 
 def _in_seconds(stated: object) -> object:
@@ -110,10 +110,11 @@ class QuerySection(_Section):
 
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
-        placed = self.path is not None or "path" in self.options
+        placed = self.path is not None or "path" in map(str.lower, self.options)
         if self.table is not None and placed:
             raise ValueError("table and path are two places: give one of them")
-        if self.format in (*FILE_FORMATS, "delta") and self.table is None and not placed:
+        needs_place = (self.format or "").lower() in (*FILE_FORMATS, "delta")
+        if needs_place and self.table is None and not placed:
             raise ValueError(f'format = "{self.format}" needs path = "…" or table = "…"')
         return self
 

@@ -22,8 +22,9 @@ from slackwater.common.plugins import load_object
 from slackwater.core.clock import Deadline, RealClock
 from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines
-from slackwater.engines.spark.checkpoints.files import open_folder
+from slackwater.engines.spark.checkpoints.files import Unreachable, open_folder
 from slackwater.engines.spark.checkpoints.ownership import claim, refuse_lost_checkpoint
+from slackwater.engines.spark.checkpoints.sinks import sink_of
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.gates.watermark import why_two_batches
 from slackwater.engines.spark.plans.discovery import discover
@@ -31,7 +32,6 @@ from slackwater.engines.spark.session.checkpoint_files import MANAGER, suit_chec
 from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.shedding.loop import QualitySettings
 from slackwater.operations.fleet_file import (
-    FILE_FORMATS,
     FleetFile,
     QualitySection,
     QuerySection,
@@ -141,10 +141,7 @@ class Launch:
 
     def open_session(self) -> SparkSession:
         """Start Spark as the file wants it."""
-        started = start_session(self.file.name or "slackwater", self.file.spark)
-        if MANAGER not in self.file.spark.conf and self.file.spark.profile != "stock":
-            suit_checkpoints(started, self._written())
-        return started
+        return start_session(self.file.name or "slackwater", self.file.spark)
 
     def open_fleet(self, spark: SparkSession, name: str | None = None) -> Fleet:
         """Open an empty fleet, named as the file says or as ``name``."""
@@ -187,59 +184,77 @@ class Launch:
         self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter | Exception
     ) -> None:
         """Start what the query's function returned; an error of its own stops only this query."""
-        section = self.file.queries[name]
         if isinstance(built, Exception):
             fleet.report_failure(name, f"{type(built).__name__}: {built}")
             return
-        checkpoint = self.checkpoint(name)
-        keys = {"priority": section.priority, "max_wait": section.max_wait}
         try:
-            folder = open_folder(checkpoint, fleet.spark)
-            if section.path is not None:
-                results = open_folder(self.results(section.path), fleet.spark)
-                refuse_lost_checkpoint(name, results, folder)
-            if section.approximate is not None:
-                built = self._approximate(fleet, name, built)
-            if isinstance(built, DataFrame):
-                gated = fleet.gate_kind == "source" and not section.refreshed
-                claim(folder, name, built, gated=gated)
-                if gated:
-                    built = fleet.gate(built, name, **keys)  # type: ignore[arg-type]
-                built = self._writer(built, section)
-            elif fleet.gate_kind == "source" and not section.refreshed:
-                raise UsageError(
-                    f"{name}: the source gate needs a DataFrame; return it instead of a writer"
-                )
-            else:
-                claim(folder, name)
-            if section.refreshed:
-                fleet.refresh(
-                    built,
-                    name=name,
-                    checkpoint=checkpoint,
-                    every=section.every,
-                    trigger=section.trigger,  # type: ignore[arg-type]
-                    table=section.table,
-                    **keys,  # type: ignore[arg-type]
-                )
-                return
-            writer = built.option("checkpointLocation", checkpoint)
-            fleet.start(
+            self._start(fleet, name, built)
+        except Exception as error:
+            if isinstance(error, UsageError) and not isinstance(error, Unreachable):
+                raise
+            fleet.report_failure(name, first_line(str(error)))
+            log.error("%s could not be started, the others go on: %s", name, first_line(str(error)))
+
+    def _start(self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter) -> None:
+        section, checkpoint = self.file.queries[name], self.checkpoint(name)
+        writer = self._claimed_writer(fleet, name, built)
+        self._check_results(fleet.spark, name, writer)
+        keys = {"priority": section.priority, "max_wait": section.max_wait}
+        if section.refreshed:
+            fleet.refresh(
                 writer,
                 name=name,
-                min_accuracy=section.min_accuracy,
-                target=section.target,
-                one_batch=section.one_batch,
-                idle_after=section.idle_after,
-                in_pieces=section.in_pieces,
+                checkpoint=checkpoint,
+                every=section.every,
+                trigger=section.trigger,  # type: ignore[arg-type]
                 table=section.table,
                 **keys,  # type: ignore[arg-type]
             )
-        except UsageError:
-            raise
-        except Exception as error:
-            fleet.report_failure(name, first_line(str(error)))
-            log.error("%s could not be started, the others go on: %s", name, first_line(str(error)))
+            return
+        fleet.start(
+            writer.option("checkpointLocation", checkpoint),
+            name=name,
+            min_accuracy=section.min_accuracy,
+            target=section.target,
+            one_batch=section.one_batch,
+            idle_after=section.idle_after,
+            in_pieces=section.in_pieces,
+            table=section.table,
+            **keys,  # type: ignore[arg-type]
+        )
+
+    def _claimed_writer(
+        self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter
+    ) -> DataStreamWriter:
+        """Return the query's writer, behind its gate, once its checkpoint is known to be its."""
+        section = self.file.queries[name]
+        folder = open_folder(self.checkpoint(name), fleet.spark)
+        gated = fleet.gate_kind == "source" and not section.refreshed
+        if section.approximate is not None:
+            built = self._approximate(fleet, name, built)
+        if isinstance(built, DataFrame):
+            claim(folder, name, built, gated=gated)
+            if gated:
+                built = fleet.gate(
+                    built, name, priority=section.priority, max_wait=section.max_wait
+                )
+            return self._writer(built, section)
+        if gated:
+            raise UsageError(
+                f"{name}: the source gate needs a DataFrame; return it instead of a writer"
+            )
+        claim(folder, name)
+        return built
+
+    def _check_results(self, spark: SparkSession, name: str, writer: DataStreamWriter) -> None:
+        """Refuse files of results that are left from before; write logs of batches as suits."""
+        checkpoint = self.checkpoint(name)
+        sink = sink_of(writer, self.file.queries[name].table, spark)
+        files = None if sink is None else sink.files
+        if files is not None:
+            refuse_lost_checkpoint(name, open_folder(files, spark), open_folder(checkpoint, spark))
+        if MANAGER not in self.file.spark.conf and self.file.spark.profile != "stock":
+            suit_checkpoints(spark, [checkpoint] if files is None else [checkpoint, files])
 
     def _approximate(
         self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter
@@ -275,14 +290,6 @@ class Launch:
     def results(self, path: str) -> str:
         """Return where results go: a folder beside the file, or on the file system it names."""
         return path if has_scheme(path) else str((self.folder / path).resolve())
-
-    def _written(self) -> list[str]:
-        """Return where Spark writes logs of batches: checkpoints, and results in files."""
-        written = [self.checkpoint(name) for name in self.file.queries]
-        for section in self.file.queries.values():
-            if section.path is not None and section.format in FILE_FORMATS:
-                written.append(self.results(section.path))
-        return written
 
 
 def start_session(name: str, section: SparkSection) -> SparkSession:

@@ -11,10 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from slackwater.common.exceptions import first_line
 from slackwater.common.places import local_path
 from slackwater.core.errors import SlackwaterError, UsageError
 from slackwater.engines.spark.fleet import Fleet
+from slackwater.engines.spark.session.addresses import address_of
 from slackwater.ipc.framing import ProtocolError
 from slackwater.ipc.unix_socket import runtime_dir
 from slackwater.operations import fleet_file as config
@@ -227,7 +230,7 @@ class Worker:
         self._launch.reread(config.load(self._path).queries)  # it may have been changed since
         if name not in self._launch.file.queries:
             raise UsageError(f"the file has no query {name!r}")
-        self._lock(name)
+        self._lock(name, fleet.spark)
         built = self._launch.build(fleet.spark, name)
         self._launch.start(fleet, name, built)
         if self._launch.file.queries[name].reads:
@@ -250,9 +253,9 @@ class Worker:
             self._release(name)
             self._tell_ended(name, error)
 
-    def _lock(self, name: str) -> None:
+    def _lock(self, name: str, spark: SparkSession) -> None:
         """Lock a query: nobody else runs it as long as we do, even if a supervisor errs."""
-        descriptor = os.open(self._lock_file(name), os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self._lock_file(name, spark), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -260,12 +263,12 @@ class Worker:
             raise SlackwaterError(f"{name} still runs on another worker") from None
         self._locks[name] = descriptor
 
-    def _lock_file(self, name: str) -> Path:
+    def _lock_file(self, name: str, spark: SparkSession) -> Path:
         """Return what is locked: beside the checkpoint, if that is on this machine.
 
         One elsewhere has no locks: only this machine's workers are kept from each other.
         """
-        checkpoint = self._launch.checkpoint(name)
+        checkpoint = address_of(self._launch.checkpoint(name), spark)
         folder = local_path(checkpoint)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)

@@ -14,15 +14,16 @@ growing, its files in no order: start the query when the conversion has ended.
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from slackwater.common.places import local_path
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.checkpoints.files import (
     Folder,
+    LocalFiles,
     hadoop_folder,
     numbers,
     open_folder,
@@ -56,7 +57,8 @@ def adopt(source: Place, target: Place, spark: SparkSession | None = None) -> Re
     Parameters
     ----------
     spark
-        Reaches file systems that are not this machine's; source and target may be on two.
+        Reaches file systems that are not this machine's; source and target may be on two. With it
+        a path is where Spark takes it to be (``fs.defaultFS``), else on this machine.
     """
     return _convert(source, target, spark, _add_gate, +1)
 
@@ -67,7 +69,8 @@ def release(source: Place, target: Place, spark: SparkSession | None = None) -> 
     Parameters
     ----------
     spark
-        Reaches file systems that are not this machine's; source and target may be on two.
+        Reaches file systems that are not this machine's; source and target may be on two. With it
+        a path is where Spark takes it to be (``fs.defaultFS``), else on this machine.
     """
     return _convert(source, target, spark, _remove_gate, -1)
 
@@ -92,26 +95,41 @@ def _convert(
     shift: int,
 ) -> Report:
     origin, goal = _open(source, target, spark)
+    made: list[Folder] = []
     try:
         _check_places(origin, goal)
         batches = numbers(origin.changed_s("offsets"))
         planned = {number: rewrite(origin, _parse(origin, number)) for number in batches}
         partial = goal.beside(".", f".partial-{os.getpid()}")
+        made.append(partial)
         try:
             _copy_at_rest(origin, partial, planned, shift)
+            report = _report(origin, goal, planned)
+            made.append(goal)  # the rename may be a copy, and end in the middle
             partial.rename(goal)
         finally:
-            partial.remove()
-        return _report(origin, goal, planned)
+            with suppress(OSError):  # what is done is done
+                partial.remove()
+        return report
     except OSError as problem:
-        raise UsageError(f"cannot copy {origin} to {goal}: {problem}; nothing was kept") from None
+        left = " and ".join(str(folder) for folder in made if _may_exist(folder))
+        kept = f"remove {left} before you try again" if left else "nothing was kept"
+        raise UsageError(f"cannot copy {origin} to {goal}: {problem}; {kept}") from None
+
+
+def _may_exist(folder: Folder) -> bool:
+    try:
+        return folder.exists()
+    except OSError:
+        return True
 
 
 def _open(source: Place, target: Place, spark: SparkSession | None) -> tuple[Folder, Folder]:
     """Open both through Hadoop if one of them is: they may be on two file systems."""
-    elsewhere = any(local_path(place) is None for place in (source, target))
-    opened = hadoop_folder if elsewhere else open_folder
-    return opened(source, spark), opened(target, spark)
+    found = open_folder(source, spark), open_folder(target, spark)
+    if all(isinstance(folder, LocalFiles) for folder in found):
+        return found
+    return hadoop_folder(source, spark), hadoop_folder(target, spark)
 
 
 def _check_places(origin: Folder, goal: Folder) -> None:
@@ -148,7 +166,7 @@ def _copy_at_rest(
     try:
         for name in origin.files():
             copied = _renumbered(name, shift)
-            if copied is not None and not _is_rewritten(name, planned):
+            if copied is not None and not _is_old_checksum(name, planned):
                 origin.copy(name, partial, copied)
     except OSError:  # files that vanish mean that a query cleans up
         if _batches(origin) == before:
@@ -156,21 +174,26 @@ def _copy_at_rest(
     if _batches(origin) != before:
         raise UsageError(f"{origin} changed while it was copied: stop its query and try again")
     for number, entry in planned.items():
-        partial.write(f"offsets/{number}", entry.text())
+        partial.write(f"offsets/{number}", entry.text())  # into the copy: it keeps its rights
 
 
 def _batches(folder: Folder) -> tuple[list[str], ...]:
     return tuple(sorted(folder.changed_s(log)) for log in ("offsets", "commits"))
 
 
-def _is_rewritten(name: str, planned: dict[int, OffsetEntry]) -> bool:
-    """Tell whether it is an entry, or the checksum of its old content: Spark does without those.
+def _is_old_checksum(name: str, planned: dict[int, OffsetEntry]) -> bool:
+    """Tell whether it is the checksum of an entry's old content: Spark does without those.
 
     Hadoop's local file system keeps ``.NAME.crc``, Spark's own checksums are in ``NAME.crc``.
     """
     log, _, entry = name.partition("/")
-    number = entry.removesuffix(".crc").removeprefix("." if entry.endswith(".crc") else "")
-    return log == "offsets" and number.isdecimal() and int(number) in planned
+    number = entry.removesuffix(".crc").removeprefix(".")
+    return (
+        log == "offsets"
+        and entry.endswith(".crc")
+        and number.isdecimal()
+        and int(number) in planned
+    )
 
 
 def _renumbered(name: str, shift: int) -> str | None:
@@ -190,7 +213,7 @@ def _renumbered(name: str, shift: int) -> str | None:
 
 def _report(origin: Folder, goal: Folder, entries: dict[int, OffsetEntry]) -> Report:
     last = max(entries)
-    committed = numbers(goal.changed_s("commits"))
+    committed = numbers(origin.changed_s("commits"))
     newest = entries[last]
     return Report(
         source=str(origin),

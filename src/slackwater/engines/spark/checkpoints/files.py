@@ -16,6 +16,11 @@ from pyspark.sql import SparkSession
 from slackwater.common.exceptions import first_line
 from slackwater.common.places import local_path
 from slackwater.core.errors import UsageError
+from slackwater.engines.spark.session.addresses import address_of
+
+
+class Unreachable(UsageError):
+    """A file system that does not answer, or for which there is no jar."""
 
 
 class Folder(Protocol):
@@ -58,10 +63,11 @@ def open_folder(place: str | Path, spark: SparkSession | None = None) -> Folder:
     Parameters
     ----------
     spark
-        Knows how file systems are reached that are not this machine's.
+        Knows how file systems are reached that are not this machine's, and on which one a path is.
     """
-    path = local_path(place)
-    return hadoop_folder(place, spark) if path is None else LocalFiles(path)
+    address = _address(place, spark)
+    path = local_path(address)
+    return hadoop_folder(address, spark) if path is None else LocalFiles(path)
 
 
 def hadoop_folder(place: str | Path, spark: SparkSession | None) -> "HadoopFiles":
@@ -70,12 +76,20 @@ def hadoop_folder(place: str | Path, spark: SparkSession | None) -> "HadoopFiles
         raise UsageError(f"{place} is reached through Spark: give a session that knows how")
     if getattr(spark, "_jsparkSession", None) is None:
         raise UsageError(f"{place} is reached through a classic session of Spark, not by Connect")
-    path = local_path(place)
-    address = str(place) if path is None else f"file://{path.absolute()}"
+    address = _address(place, spark)
+    path = local_path(address)
     try:
-        return HadoopFiles(address, spark)
+        return HadoopFiles(address if path is None else f"file://{path.absolute()}", spark)
     except OSError as problem:  # no jar for it, or a wrong address
-        raise UsageError(f"{place} cannot be reached: {problem}") from None
+        raise Unreachable(f"{place} cannot be reached: {problem}") from None
+
+
+def _address(place: str | Path, spark: SparkSession | None) -> str:
+    try:
+        with _os_errors():
+            return address_of(place, spark)
+    except OSError as problem:  # of the file system that paths are on
+        raise Unreachable(f"{place} cannot be reached: {problem}") from None
 
 
 def numbers(names: Iterable[str]) -> list[int]:
@@ -110,7 +124,7 @@ class LocalFiles:
     def files(self) -> list[str]:
         return [
             str(Path(folder, name).relative_to(self.path))
-            for folder, _, names in os.walk(self.path, followlinks=True)
+            for folder, _, names in os.walk(self.path, onerror=_raise, followlinks=True)
             for name in names
         ]
 
@@ -121,10 +135,14 @@ class LocalFiles:
             return None
 
     def write(self, name: str, text: str) -> None:
-        self._place(name).write_text(text, encoding="utf-8")
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
     def copy(self, name: str, target: Self, copied: str) -> None:
-        shutil.copy2(self.path / name, target._place(copied))
+        origin, goal = self.path / name, target.path / copied
+        _make_alike(origin.parent, goal.parent, depth=copied.count("/") + 1)
+        shutil.copy2(origin, goal)
 
     def beside(self, prefix: str, suffix: str) -> Self:
         return type(self)(self.path.with_name(f"{prefix}{self.path.name}{suffix}"))
@@ -137,11 +155,6 @@ class LocalFiles:
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-
-    def _place(self, name: str) -> Path:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
 
 
 class HadoopFiles:
@@ -195,9 +208,15 @@ class HadoopFiles:
 
     def write(self, name: str, text: str) -> None:
         with _os_errors():
-            stream = self._system.create(self._path(name), True)
-            stream.write(bytearray(text.encode("utf-8")))
-            stream.close()  # an object store has it from here on
+            path = self._path(name)
+            stream = self._system.create(path, True)
+            try:
+                stream.write(bytearray(text.encode("utf-8")))
+                stream.close()  # an object store has it from here on
+            except Exception:
+                with suppress(Py4JError):
+                    self._give_up(stream, path)
+                raise
 
     def copy(self, name: str, target: Self, copied: str) -> None:
         with _os_errors():
@@ -223,8 +242,32 @@ class HadoopFiles:
         with _os_errors():
             self._system.delete(self._root, True)
 
+    def _give_up(self, stream: Any, path: Any) -> None:
+        """Leave nothing of a file that could not be written: an upload that is closed is kept."""
+        if stream.hasCapability("fs.capability.outputstream.abortable"):
+            stream.abort()
+            stream.close()
+            return
+        with suppress(Py4JError):
+            stream.close()
+        self._system.delete(path, False)
+
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.address}/{name}".rstrip("/"))
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
+
+
+def _make_alike(model: Path, folder: Path, depth: int) -> None:
+    """Make a folder, and as many in all above it as ``depth``, with the rights of another."""
+    if folder.is_dir():
+        return
+    if depth > 1:
+        _make_alike(model.parent, folder.parent, depth - 1)
+    folder.mkdir(parents=True)
+    shutil.copystat(model, folder)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql.types import StructType
 
+from slackwater.common.places import has_scheme, local_path
 from slackwater.core.clock import RealClock
 from slackwater.core.errors import EngineError, SlackwaterError
 from slackwater.core.protocols import Clock
@@ -416,12 +417,5 @@ def local_folder(path: str) -> str | None:
     >>> local_folder("hdfs://name/in"), local_folder("file:/tmp/*")
     (None, None)
     """
-    if not path.startswith(_LOCAL) or _PATTERN & set(path):
-        return None
-    return "/" + path.removeprefix(_LOCAL).lstrip("/")
-
-
-def qualified(path: str, conf: JavaObject) -> str:
-    """Return a path as the user wrote it with its file system, by the configuration of Hadoop."""
-    found = JavaClass("org.apache.hadoop.fs.Path", conf._gateway_client)(path)
-    return str(found.getFileSystem(conf).makeQualified(found).toString())
+    found = local_path(path) if has_scheme(path) and not _PATTERN & set(path) else None
+    return None if found is None else str(found)

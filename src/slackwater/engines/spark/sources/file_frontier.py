@@ -18,7 +18,8 @@ from pyspark.sql.types import StructType, TimestampType
 
 from slackwater.common.exceptions import first_line
 from slackwater.engines.spark.plans.tree import relation_options
-from slackwater.engines.spark.sources.arrivals import LocalFolder, Untold, local_folder, qualified
+from slackwater.engines.spark.session.addresses import qualified
+from slackwater.engines.spark.sources.arrivals import LocalFolder, Untold, local_folder
 from slackwater.engines.spark.sources.remote_frontier import (
     FrontierLost,
     FrontierUnknown,

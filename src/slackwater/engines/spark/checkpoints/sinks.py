@@ -1,0 +1,66 @@
+"""Where a writer's results go, before it is started."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from slackwater.common.places import FILE_FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """What results are written as, and where; None: nowhere that Spark knows."""
+
+    format: str
+    place: str | None
+
+    @property
+    def files(self) -> str | None:
+        """Return the folder or address of Spark's own file sink; None: it is another sink."""
+        return self.place if self.format.lower() in FILE_FORMATS else None
+
+
+def sink_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) -> Sink | None:
+    """Return where a writer that is started, or started with ``toTable``, would write.
+
+    None: it cannot be told, as in a version of Spark that keeps it elsewhere.
+    """
+    try:
+        stated = Sink(_field(writer, "source"), _option(writer, "path"))
+    except Py4JError:
+        return None
+    return stated if table is None else _of_table(stated, table, spark)
+
+
+def _of_table(stated: Sink, table: str, spark: SparkSession) -> Sink | None:
+    """Return where the files of a table are; of a new one, the database that it comes into."""
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    except AnalysisException:  # it is not there, or its catalog describes nothing
+        return Sink(stated.format, stated.place or _database(table, spark))
+    facts: dict[str, str] = {row["col_name"]: row["data_type"] for row in rows}  # columns first
+    return Sink(facts.get("Provider") or stated.format, facts.get("Location"))
+
+
+def _database(table: str, spark: SparkSession) -> str | None:
+    name = table.rpartition(".")[0] or spark.catalog.currentDatabase()
+    try:
+        return spark.catalog.getDatabase(name).locationUri
+    except AnalysisException:
+        return None
+
+
+def _option(writer: DataStreamWriter, name: str) -> str | None:
+    found = _field(writer, "extraOptions").get(name)
+    return str(found.get()) if found.isDefined() else None
+
+
+def _field(writer: Any, name: str) -> Any:
+    java = writer._jwrite
+    declared = java.getClass().getDeclaredField(name)
+    declared.setAccessible(True)
+    return declared.get(java)
