@@ -11,8 +11,8 @@ from pyspark.sql.catalog import Catalog, Database
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.core.errors import UsageError
-from slackwater.engines.spark.checkpoints.sinks import Sink, sink_of
-from slackwater.engines.spark.session.checkpoint_files import MANAGER
+from slackwater.engines.spark.checkpoints.sinks import Sink, places_of, sink_of
+from slackwater.engines.spark.session.checkpoint_files import MANAGER, suit_checkpoints
 from slackwater.operations.fleet_file import FleetFile, QuerySection
 from slackwater.operations.launch import Launch
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 class Fleet:
-    """Starts nothing."""
+    """Does what a fleet does before a start, and starts nothing."""
 
     gate_kind = "clock"
 
@@ -33,6 +33,8 @@ class Fleet:
         self.failures[name] = why
 
     def start(self, writer: DataStreamWriter, *, name: str, **keys: Any) -> None:
+        places = places_of(writer, keys.get("table"), self.spark)
+        suit_checkpoints(self.spark, places)
         self.started.append(name)
 
 

@@ -28,7 +28,6 @@ from slackwater.engines.spark.checkpoints.sinks import sink_of
 from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.gates.watermark import why_two_batches
 from slackwater.engines.spark.plans.discovery import discover
-from slackwater.engines.spark.session.checkpoint_files import MANAGER, suit_checkpoints
 from slackwater.engines.spark.session.session import session
 from slackwater.engines.spark.shedding.loop import QualitySettings
 from slackwater.operations.fleet_file import (
@@ -247,14 +246,12 @@ class Launch:
         return built
 
     def _check_results(self, spark: SparkSession, name: str, writer: DataStreamWriter) -> None:
-        """Refuse files of results that are left from before; write logs of batches as suits."""
+        """Refuse files of results that are left from before."""
         checkpoint = self.checkpoint(name)
         sink = sink_of(writer, self.file.queries[name].table, spark)
         files = None if sink is None else sink.files
         if files is not None:
             refuse_lost_checkpoint(name, open_folder(files, spark), open_folder(checkpoint, spark))
-        if MANAGER not in self.file.spark.conf and self.file.spark.profile != "stock":
-            suit_checkpoints(spark, [checkpoint] if files is None else [checkpoint, files])
 
     def _approximate(
         self, fleet: Fleet, name: str, built: DataFrame | DataStreamWriter

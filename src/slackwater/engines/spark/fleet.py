@@ -140,7 +140,7 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         held = self.gate_kind if self._gated else "none"
         unraisable = probe_raise(spark) if held == "clock" else None
         self._launcher = Launcher(
-            self._registry, self._agent, self._control, held, starts_at_once, unraisable
+            spark, self._registry, self._agent, self._control, held, starts_at_once, unraisable
         )
         self._restarter = Restarter(self._registry, self._launcher)
         at_once = runs_at_once or ceil(self.slots / 2)

@@ -9,8 +9,11 @@ from pyspark.sql import SparkSession
 from slackwater.core.errors import UsageError
 from slackwater.engines.spark.checkpoints.convert import adopt
 from slackwater.engines.spark.checkpoints.files import hadoop_folder, open_folder
+from slackwater.engines.spark.fleet import Fleet
 from slackwater.engines.spark.session.addresses import address_of
 from slackwater.engines.spark.session.checkpoint_files import MANAGER, suit_checkpoints
+
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
@@ -60,3 +63,15 @@ def test_an_address_is_what_it_says(spark: SparkSession, far: Path) -> None:
 
 def test_without_a_cluster_a_path_stays_as_it_is(spark: SparkSession) -> None:
     assert address_of("data/q", spark) == address_of("data/q", None) == "data/q"
+
+
+def test_a_fleet_leaves_the_choice_to_spark_for_a_checkpoint_elsewhere(
+    spark: SparkSession, far: Path
+) -> None:
+    writer = spark.readStream.format("rate").load().writeStream.format("noop")
+    with Fleet(spark, "fcfs", name="far") as fleet:
+        fleet.start(writer.option("checkpointLocation", f"file://{far}/here"), name="here")
+        assert spark.conf.get(MANAGER, None) is not None
+        fleet.start(writer.option("checkpointLocation", "/slackwater-far/q"), name="there")
+        assert spark.conf.get(MANAGER, None) is None
+        assert not fleet.failures

@@ -10,6 +10,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from slackwater.common.places import FILE_FORMATS
 
+CHECKPOINTS = "spark.sql.streaming.checkpointLocation"  # of queries that name none
+
 
 @dataclass(frozen=True, slots=True)
 class Sink:
@@ -34,6 +36,18 @@ def sink_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) ->
     except Py4JError:
         return None
     return stated if table is None else _of_table(stated, table, spark)
+
+
+def places_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) -> list[str]:
+    """Return where files are written whose names Spark's checkpoint manager makes.
+
+    Those are the checkpoint, and the log of a file sink; a place that cannot be told is left out.
+    """
+    sink = sink_of(writer, table, spark)
+    if sink is None:
+        return []
+    checkpoint = _option(writer, "checkpointLocation") or spark.conf.get(CHECKPOINTS, None)
+    return [place for place in (checkpoint, sink.files) if place]
 
 
 def _of_table(stated: Sink, table: str, spark: SparkSession) -> Sink | None:

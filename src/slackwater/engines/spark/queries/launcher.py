@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -19,6 +20,7 @@ from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError, SlackwaterError, UsageError
 from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
+from slackwater.engines.spark.checkpoints.sinks import places_of
 from slackwater.engines.spark.control.client import FleetControl, Known
 from slackwater.engines.spark.gates.clock import (
     ClockGateUnavailable,
@@ -32,6 +34,7 @@ from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.specs import max_wait_s
+from slackwater.engines.spark.session.checkpoint_files import suit_checkpoints
 from slackwater.engines.spark.sources.row_limits import find_limited
 
 log = logging.getLogger("slackwater.fleet")
@@ -55,6 +58,7 @@ class Launcher:
 
     def __init__(
         self,
+        spark: SparkSession,
         registry: Registry,
         agent: Agent,
         control: FleetControl,
@@ -64,6 +68,7 @@ class Launcher:
     ) -> None:
         self.starts = threading.RLock()  # one start at a time
         self.closed = False  # nothing is started any more
+        self._spark = spark
         self._registry = registry
         self._agent = agent
         self._control = control
@@ -122,6 +127,7 @@ class Launcher:
     def _launch(self, record: QueryRecord, mark: str) -> QueryRecord:
         assert record.writer is not None
         try:
+            suit_checkpoints(self._spark, places_of(record.writer, record.table, self._spark))
             with self._agent.marked(mark):
                 query = _start(record.writer, record.table)
             late = self._registry.begin(mark, query.name, query.id, query.runId)

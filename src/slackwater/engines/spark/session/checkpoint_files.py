@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from slackwater.common.places import local_path
 from slackwater.engines.spark.session.addresses import address_of
+from slackwater.engines.spark.session.versions import checkpoint_file_manager
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
@@ -19,10 +20,14 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 def suit_checkpoints(spark: SparkSession, written: Iterable[str]) -> None:
     """Leave the choice to Spark for queries that start from now on, if one writes elsewhere.
 
+    A class that somebody else has chosen stays.
+
     Parameters
     ----------
     written
         Where checkpoints and logs of sinks are: paths and addresses.
     """
+    if spark.conf.get(MANAGER, None) != checkpoint_file_manager():
+        return
     if any(local_path(address_of(place, spark)) is None for place in written):
         spark.conf.unset(MANAGER)
