@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
 
 from py4j.java_gateway import JavaObject
 
@@ -36,20 +37,22 @@ class KafkaCluster:
         self._clock = clock
         self._lock = threading.Lock()
         self._admin: JavaObject = None
-        # Since the last question; who asks no more is forgotten, as its topic may be gone.
+        # What was told since the last round: of who asks no more the topic may be gone.
         self._wanted: set[Partition] = set()
         self._ends: dict[Partition, int] = {}
-        self._asked_s: float | None = None
+        self._asked_s: float | None = None  # when the round began
 
     def ends(self, partitions: frozenset[Partition]) -> frozenset[tuple[Partition, int]]:
         """Return where these partitions end."""
         with self._lock:
             now_s = self._clock.monotonic()
             fresh = self._asked_s is not None and now_s - self._asked_s < FRESH_S
-            self._wanted |= partitions
-            if not fresh or not partitions <= self._ends.keys():
-                wanted, self._wanted = self._wanted, set(partitions)
+            if not fresh:
+                wanted, self._wanted = self._wanted | partitions, set()
                 self._ends, self._asked_s = self._ask(wanted), now_s
+            elif missing := partitions - self._ends.keys():
+                self._ends |= self._ask(missing)
+            self._wanted |= partitions  # once they were told: one that is gone is its query's alone
             return frozenset((name, self._ends[name]) for name in partitions)
 
     def close(self) -> None:
@@ -59,7 +62,7 @@ class KafkaCluster:
                 self._admin.close(self._topics.duration(CLOSE_MS))
                 self._admin = None
 
-    def _ask(self, partitions: set[Partition]) -> dict[Partition, int]:
+    def _ask(self, partitions: AbstractSet[Partition]) -> dict[Partition, int]:
         java = self._topics.java
         if self._admin is None:
             self._admin = self._topics.admin()
