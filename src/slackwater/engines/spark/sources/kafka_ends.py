@@ -36,6 +36,7 @@ class KafkaCluster:
         self._topics = Topics(execution, 0, 1, {f"kafka.{k}": v for k, v in settings.items()})
         self._clock = clock
         self._lock = threading.Lock()
+        self._closed = False
         self._admin: JavaObject = None
         # What was told since the last round: of who asks no more the topic may be gone.
         self._wanted: set[Partition] = set()
@@ -45,6 +46,8 @@ class KafkaCluster:
     def ends(self, partitions: frozenset[Partition]) -> frozenset[tuple[Partition, int]]:
         """Return where these partitions end."""
         with self._lock:
+            if self._closed:  # who waited for another's question does not put one of its own
+                raise EngineError("nobody asks any more")
             now_s = self._clock.monotonic()
             fresh = self._asked_s is not None and now_s - self._asked_s < FRESH_S
             if not fresh:
@@ -56,7 +59,8 @@ class KafkaCluster:
             return frozenset((name, self._ends[name]) for name in partitions)
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Ask no more, and let go of the client once the question that is under way has ended."""
+        self._closed = True
         with self._lock:
             if self._admin is not None:
                 self._admin.close(self._topics.duration(CLOSE_MS))
