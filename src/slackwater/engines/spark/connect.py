@@ -100,6 +100,7 @@ class ConnectFleet:
         self._lock = threading.Lock()
         self._records: dict[str, QueryRecord] = {}
         self._link = Link(self._reach, lambda grant: None, self._on_lease)
+        self._link.start()
         if not self._link.wait_held(ANSWER_S):  # one that is switched off answers all the same
             self._refuse_unanswered()
         log.warning(LACKS)
