@@ -31,7 +31,7 @@ def counted(rows: DataFrame, column: str = "timestamp") -> DataFrame:
 
 
 def why(fleet: Fleet, name: str) -> str | None:
-    return fleet.status(name).queries[0].why_two_batches
+    return fleet.status().only(name).queries[0].why_two_batches
 
 
 @pytest.mark.parametrize(

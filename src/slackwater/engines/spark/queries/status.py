@@ -1,7 +1,7 @@
 """What a fleet looks like now: a table for terminals and notebooks, notes for those who watch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,10 @@ class FleetStatus:
     controller: str  # running, off, …
     slots: int
     queries: tuple[QueryStatus, ...]
+
+    def only(self, name: str) -> "FleetStatus":
+        """Return the status of this query alone."""
+        return replace(self, queries=tuple(q for q in self.queries if q.name == name))
 
     def columns(self) -> dict[str, list[str]]:
         """Return the table as text, by column, without columns that would say nothing."""
