@@ -46,6 +46,7 @@ def test_what_a_link_sends(tmp_path: Path) -> None:
     """And that every message is one line."""
     server = listen(tmp_path / "c.sock")
     link = Link(tmp_path / "c.sock", lambda grant: None, lambda held: None)
+    link.start()
     connection, _ = server.accept()
     connection.sendall(b'{"op":"beat","open":false}\n')
     assert link.wait_held(20)

@@ -87,6 +87,8 @@ def _value(value: bytes, kind: type[A]) -> A:
 class Link:
     """One connection to the controller, kept by a daemon thread, made again when it is lost.
 
+    Nobody is called before :meth:`start`.
+
     Parameters
     ----------
     path
@@ -122,6 +124,9 @@ class Link:
         self._closed = threading.Event()
         self._held = threading.Event()
         self._thread = threading.Thread(target=self._run, name="slackwater-link", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread: from now on what is called must have all that it needs."""
         self._thread.start()
 
     @property
@@ -152,7 +157,8 @@ class Link:
             if self._connection is not None:
                 with contextlib.suppress(OSError):
                     self._connection.shutdown(socket.SHUT_RDWR)  # wakes the thread
-        self._thread.join(timeout=2 * LEASE_S)
+        if self._thread.is_alive():
+            self._thread.join(timeout=2 * LEASE_S)
 
     # -- the thread -----------------------------------------------------------------------------
 

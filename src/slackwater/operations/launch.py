@@ -351,7 +351,7 @@ def _show(fleet: Fleet, console: Console, stop: threading.Event, seconds: float 
 
 
 def _line(fleet: Fleet) -> str:
-    status = fleet.status()
+    status = fleet.status(ask_sources=False)
     states = [query.state for query in status.queries]
     counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     batches = sum(query.batches for query in status.queries)

@@ -26,7 +26,7 @@ def test_others_run_while_a_batch_waits_for_its_sink(
         go_on.wait(LIMIT_S)
 
     def state(name: str) -> tuple[str, int]:
-        row = fleet.status().only(name).queries[0]
+        row = fleet.status(name).queries[0]
         return row.state, row.batches
 
     rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()

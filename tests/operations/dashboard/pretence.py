@@ -41,9 +41,8 @@ class PretendFleet:
         self._window_s = window_s
         self._names = [f"query-{number}" for number in range(queries)]
         self._closed = False
-        self._made = threading.Event()  # the lease may come before the link has its name
         self._link = Link(controller, self._on_grant, self._on_lease, self.commands.append)
-        self._made.set()
+        self._link.start()
         assert self._link.wait_held(60)
 
     def close(self) -> None:
@@ -58,7 +57,6 @@ class PretendFleet:
     def _on_lease(self, held: bool) -> None:
         if not held:
             return
-        self._made.wait()
         for number, name in enumerate(self._names):
             window = Window("tumbling", self._window_s, self._window_s, offset_s=number * 0.1)
             deadlines = Deadlines((window,), (InputStream("pretended", "at", DELAY_S),))

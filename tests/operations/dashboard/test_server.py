@@ -241,6 +241,7 @@ def test_workers_of_one_fleet_and_a_middleware(tmp_path: Path) -> None:
     gates = []
     for name in ("left", "right"):
         gates.append(Link(tmp_path / f"ads.{name}.sock", lambda grant: None, lambda held: None))
+        gates[-1].start()
         assert gates[-1].wait_held(20)
     gates[0].send(Notes("ads", notes={"q": Note(state="stopped")}))
     gates[1].send(Notes("ads", notes={"q": Note()}), Arrive("q", 1))

@@ -6,7 +6,6 @@ Spark starts there, asks it. The client states what a query is and passes on the
 Connect's listener brings; gates hold and are granted without it.
 """
 
-import json
 import logging
 import threading
 from dataclasses import replace
@@ -14,28 +13,30 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from slackwater.common.exceptions import first_line
+from slackwater.common.limited import within
 from slackwater.common.listing import unknown_query
+from slackwater.core.clock import Deadline
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.gates import source as source_gate
 from slackwater.engines.spark.plans.explained import discover_explained
-from slackwater.engines.spark.progress import batch_end_s, known_progress
+from slackwater.engines.spark.queries.connect_listener import ConnectListener, remove_listener
 from slackwater.engines.spark.queries.record import QueryRecord, State
+from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.specs import Duration, query_spec, seconds, stated_wait_s
-from slackwater.engines.spark.queries.status import FleetStatus, query_status
+from slackwater.engines.spark.queries.status import FleetStatus, note, query_status
 from slackwater.engines.spark.session.versions import is_connect, refuse_missing_python_sources
 from slackwater.ipc.client import Link, ask
-from slackwater.ipc.messages import Done, Gone, Note, Notes, Progress, spec_message
+from slackwater.ipc.messages import Gone, Notes, spec_message
 from slackwater.ipc.questions import (
     AskDecisions,
     AskStatus,
     AskWatch,
     Control,
     Controlled,
+    QueryEntry,
     Question,
     Status,
     Watched,
@@ -47,6 +48,10 @@ log = logging.getLogger("slackwater.fleet")
 A = TypeVar("A")
 
 ANSWER_S = 5.0  # how long the controller has to be there
+ACTIVE_S = 10.0  # how long the server has to say what runs
+ENDS_S = 5.0  # how long the ends of queries that were stopped are listened for
+REMOVAL_S = 5.0  # and how long the server has to let go of the listener
+LOOK_S = 0.1
 LACKS = (
     "over Spark Connect queries are held by source gates: no clock gate, so two batches a window "
     "and no hold() of a query that runs; no session profile; no shedding, no restarts"
@@ -97,13 +102,21 @@ class ConnectFleet:
         self.socket = Path(socket) if socket else socket_path(name)  # on the server's host
         self.max_wait = seconds("max_wait", max_wait)
         self._reach = Path(reach) if reach else self.socket
-        self._lock = threading.Lock()
-        self._records: dict[str, QueryRecord] = {}
+        self._registry = Registry()
+        self._registry.subscribe(self._on_change)
+        self._telling = threading.Lock()  # specs reach the controller in the order of changes
         self._link = Link(self._reach, lambda grant: None, self._on_lease)
-        if not self._link.wait_held(ANSWER_S):  # one that is switched off answers all the same
-            self._refuse_unanswered()
+        self._link.start()
+        self._link.wait_held(ANSWER_S)  # one that is switched off answers all the same
+        try:
+            self._policy, self._slots, _, _ = self._look()
+        except SlackwaterError as error:
+            self._link.close()
+            raise SlackwaterError(
+                f"{error}; on the server's host, as its user: slackwater controller {name}"
+            ) from None
         log.warning(LACKS)
-        self._listener = _Listener(self)
+        self._listener = ConnectListener(self._registry, self._link)
         spark.streams.addListener(self._listener)
 
     def gate(
@@ -130,29 +143,28 @@ class ConnectFleet:
         source_gate.refuse_ungatable(name, df, len(found.inputs))
         stated_s = stated_wait_s(max_wait, self.max_wait)
         spec = query_spec(name, priority, stated_s, found, target)
-        with self._lock:
-            known = self._records.get(name)
-            if known is not None and known.state is State.ACTIVE:
-                raise UsageError(f"the fleet has a query named {name!r} already, and it runs")
-            self._records[name] = QueryRecord(spec, "source", State.STARTING)
-        self._tell(spec)
+        self._make_room(name)
+        self._registry.add(QueryRecord(spec, "source", State.DECLARED, stated_wait_s=stated_s))
         return source_gate.gate(
             self.spark, df, query=name, socket=self.socket, limited=(), max_wait_s=spec.max_wait_s
         )
 
     def status(self) -> FleetStatus:
         """Return every query with its state and figures; prints as a table, also in notebooks."""
-        found, watched = self._ask(AskStatus(), Status), self._ask(AskWatch(), Watched)
-        known = {entry.spec.name: entry for entry in found.queries}
-        rows = tuple(query_status(record, known.get(record.name)) for record in self._all())
-        controller = "open" if found.open else "running"
+        known: dict[str, QueryEntry] = {}
+        try:
+            self._policy, self._slots, known, is_open = self._look()
+            controller = "open" if is_open else "running"
+        except SlackwaterError:
+            controller = "off: queries run as plain Spark"
+        rows = tuple(query_status(each, known.get(each.name)) for each in self._registry.all())
         gate = "source (Spark Connect)"
-        return FleetStatus(self.name, watched.policy, gate, controller, found.slots, rows)
+        return FleetStatus(self.name, self._policy, gate, controller, self._slots, rows)
 
     def explain(self, last: int = 20, query: str | None = None) -> list[dict[str, Any]]:
         """Return the last decisions, newest first: which query, why, how long it waited."""
-        if query is not None and query not in self._records:
-            raise unknown_query(query, [record.name for record in self._all()])
+        if query is not None and self._registry.get(query) is None:
+            raise unknown_query(query, [record.name for record in self._registry.all()])
         return self._ask(AskDecisions(last=last, query=query), list[dict[str, Any]])
 
     def off(self) -> None:
@@ -164,17 +176,17 @@ class ConnectFleet:
         self._ask(Control(action="on"), Controlled)
 
     def stop(self) -> None:
-        """Stop the queries that were gated here. The controller goes on."""
-        runs = {record.run for record in self._all() if record.state is State.ACTIVE}
+        """Stop the queries that were gated here. The controller goes on.
+
+        What cannot be stopped, because the server is gone, say, is logged.
+        """
         try:
-            for query in self.spark.streams.active:
-                if str(query.runId) in runs:
-                    query.stop()
-            # Last: what Python processes have counted is sent with the end of any command, and
-            # PySpark 4.3 waits for ever where that is the listener's (SPARK-59135).
-            self.spark.streams.removeListener(self._listener)
-        finally:  # the server may be gone
-            self._link.send(*(Gone(record.name) for record in self._all()))
+            self._await_ends(self._stop_queries())
+            remove_listener(self.spark.streams, self._listener, REMOVAL_S)
+        finally:
+            with self._telling:
+                gone = (Gone(record.name) for record in self._registry.all())
+                self._link.send(*gone, Notes("Spark Connect", "source"))
             self._link.close()
 
     def __enter__(self) -> Self:
@@ -183,96 +195,70 @@ class ConnectFleet:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    # -- queries --------------------------------------------------------------------------------
+
+    def _make_room(self, name: str) -> None:
+        """Note that a query has ended whose end was not heard yet: it may be gated anew."""
+        known = self._registry.get(name)
+        if known is None or known.run is None or known.ended:
+            return
+        if known.run not in {str(query.runId) for query in self.spark.streams.active}:
+            self._registry.end(known.run, None)
+
+    def _stop_queries(self) -> set[str]:
+        """Stop what was gated here and runs; return the runs that were stopped."""
+        names = {record.run: record.name for record in self._registry.all() if not record.ended}
+        stopped: set[str] = set()
+        try:
+            # PySpark asks a server that is gone again and again, for ten minutes.
+            runs = names.keys() - {None}
+            active = within(ACTIVE_S, lambda: self.spark.streams.active) if runs else []
+        except Exception as error:  # of gRPC, whose types need not be here
+            log.warning("no query was stopped: %s", first_line(str(error)))
+            return stopped
+        for query in active:
+            run = str(query.runId)
+            if run in names:
+                try:
+                    query.stop()
+                    stopped.add(run)
+                except Exception as error:
+                    log.warning("%s did not stop cleanly: %s", names[run], first_line(str(error)))
+        return stopped
+
+    def _await_ends(self, runs: set[str]) -> None:
+        """Wait until it was heard that these runs have ended, but not for ever."""
+        limit = Deadline(ENDS_S)
+        while not limit.passed and any(r.run in runs and r.present for r in self._registry.all()):
+            self._registry.wait_change(min(LOOK_S, limit.left_s))
+
     # -- to the controller ----------------------------------------------------------------------
 
     def _ask(self, question: Question, kind: type[A]) -> A:
         return ask(self._reach, question, kind)
 
-    def _refuse_unanswered(self) -> None:
-        try:
-            self._ask(AskStatus(), Status)
-        except SlackwaterError as error:
-            self._link.close()
-            raise SlackwaterError(
-                f"{error}; on the server's host, as its user: slackwater controller {self.name}"
-            ) from None
+    def _look(self) -> tuple[str, int, dict[str, QueryEntry], bool]:
+        """Return the policy, the slots, what is known of each query, whether gates are open."""
+        found, watched = self._ask(AskStatus(), Status), self._ask(AskWatch(), Watched)
+        known = {entry.spec.name: entry for entry in found.queries}
+        return watched.policy, found.slots, known, found.open
 
     def _on_lease(self, holds: bool) -> None:
-        if holds:  # it may be another controller
-            for record in self._all():
-                if not record.ended:
-                    self._tell(record.spec)
-            self._note()
-
-    def _tell(self, spec: QuerySpec) -> None:
-        self._link.send(spec_message(spec))
-
-    def _note(self) -> None:
-        notes = {
-            record.name: Note(record.run, gate="source", error=record.error)
-            for record in self._all()
-        }
-        self._link.send(Notes("Spark Connect", "source", notes))
-
-    def _all(self) -> list[QueryRecord]:
-        with self._lock:
-            return list(self._records.values())
-
-    # -- from the listener ----------------------------------------------------------------------
-
-    def _began(self, name: str | None, run: str) -> None:
-        with self._lock:
-            record = self._records.get(name or "")
-            if record is None:
-                return
-            self._records[record.name] = replace(record, state=State.ACTIVE, run=run, error=None)
-        self._tell(record.spec)
-        self._note()
-
-    def _progressed(self, run: str, progress: dict[str, Any]) -> None:
-        if self._of(run) is None:  # only the client that starts a query is told that it has begun
-            self._began(progress.get("name"), run)
-        record, known = self._of(run), known_progress(progress)
-        if record is None or known is None:
+        if not holds:
             return
-        self._link.send(Progress(record.name, known))
-        if known.duration_ms.trigger_execution is not None:
-            self._link.send(Done(record.name, batch_end_s(known)))
+        with self._telling:  # it may be another controller
+            present = [record.spec for record in self._registry.all() if record.present]
+            self._link.send(*map(spec_message, present), self._notes())
 
-    def _idled(self, run: str) -> None:
-        record = self._of(run)
-        if record is not None:
-            self._link.send(Done(record.name))
+    def _on_change(self, old: QueryRecord | None, new: QueryRecord) -> None:
+        was_present = old is not None and old.present
+        with self._telling:
+            if new.present and not was_present:
+                self._link.send(spec_message(new.spec))
+            elif was_present and not new.present:
+                self._link.send(Gone(new.name))
+            self._link.send(self._notes())
 
-    def _ended(self, run: str, error: str | None) -> None:
-        record = self._of(run)
-        if record is None:
-            return
-        state = State.STOPPED if error is None else State.FAILED
-        with self._lock:
-            self._records[record.name] = replace(record, state=state, error=error)
-        self._link.send(Gone(record.name))
-        self._note()
-
-    def _of(self, run: str) -> QueryRecord | None:
-        return next((record for record in self._all() if record.run == run), None)
-
-
-class _Listener(StreamingQueryListener):
-    """Passes on what Connect tells of the session's queries."""
-
-    def __init__(self, fleet: ConnectFleet) -> None:
-        self._fleet = fleet
-
-    def onQueryStarted(self, event: Any) -> None:
-        self._fleet._began(event.name, str(event.runId))
-
-    def onQueryProgress(self, event: Any) -> None:
-        self._fleet._progressed(str(event.progress.runId), json.loads(event.progress.json))
-
-    def onQueryIdle(self, event: Any) -> None:
-        self._fleet._idled(str(event.runId))
-
-    def onQueryTerminated(self, event: Any) -> None:
-        exception = event.exception
-        self._fleet._ended(str(event.runId), None if exception is None else first_line(exception))
+    def _notes(self) -> Notes:
+        every = {record.name: note(record) for record in self._registry.all()}
+        return Notes("Spark Connect", "source", every)

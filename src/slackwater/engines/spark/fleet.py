@@ -135,8 +135,6 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
             follow_cores=slots is None,
         )
         holds = self._gated and not dry_run
-        if holds:
-            self._control.await_held(self._agent.link)
         held = self.gate_kind if self._gated else "none"
         unraisable = probe_raise(spark) if held == "clock" else None
         self._launcher = Launcher(
@@ -151,6 +149,9 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         self.on_progress(self.parts.take)
         can_hold = holds and self.gate_kind != "none"
         self._approximations = Approximations(self._registry, self._agent, can_hold)
+        self._agent.link.start()  # last: what is commanded needs all of the above
+        if holds:
+            self._control.await_held(self._agent.link)
 
     def start(
         self,

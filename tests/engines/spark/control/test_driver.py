@@ -32,7 +32,7 @@ from slackwater.engines.spark.control.service import (
     ControllerSettings,
     ControllerThread,
 )
-from slackwater.ipc.client import Link, Refused, ask
+from slackwater.ipc.client import Link, Refused, answers, ask
 from slackwater.ipc.framing import MAX_LINE
 from slackwater.ipc.messages import (
     INPUTS_LAST_S,
@@ -79,6 +79,7 @@ class Gate:
         self.lease: list[bool] = []
         self.commands: list[Command] = []
         self.link = Link(path, self._on_grant, self.lease.append, self.commands.append)
+        self.link.start()
 
     def _on_grant(self, grant: Grant) -> None:
         self.grants.append((grant.query, grant.seq))
@@ -441,6 +442,27 @@ def test_a_batch_that_waits_for_its_sink_gives_its_slot_back(path: Path, gate: G
     assert not any(q.in_sink for q in status(path).queries)
 
 
+def test_nobody_is_called_before_a_link_is_started(path: Path) -> None:
+    """Who makes it may have more to make."""
+    controller = ControllerThread(ControllerSettings(str(path), "fcfs", slots=1))
+    made: list[str] = []
+    link = Link(path, lambda grant: None, lambda holds: made.append("told"))
+    try:
+        eventually(lambda: answers(path))
+        assert not link.wait_held(0.1)
+        made.append("all is there")
+        link.start()
+        assert link.wait_held(20)
+        assert made == ["all is there", "told"]
+    finally:
+        link.close()
+        controller.close()
+
+
+def test_a_link_that_was_never_started_can_be_closed(path: Path) -> None:
+    Link(path, lambda grant: None, lambda holds: None).close()
+
+
 def test_slots_follow_the_cores_that_there_are(path: Path, gate: Gate) -> None:
     gate.link.send(MemoryUse(used=1, limit=10, executors=5, cores=4))
     gate.arrive("a")
@@ -451,6 +473,7 @@ def test_gates_are_told_how_long_the_load_asks_them_to_hold(path: Path) -> None:
     controller = ControllerThread(ControllerSettings(str(path), "fcfs", slots=5))
     told: list[float] = []
     link = Link(path, lambda grant: None, lambda holds: None, on_hold=told.append)
+    link.start()
     try:
         assert link.wait_held(20)
         slow = QueryProgress("2026-01-01T00:00:00.000Z", 5, Durations(9000, trigger_execution=9000))

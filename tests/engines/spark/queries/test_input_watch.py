@@ -28,6 +28,8 @@ class Gate:
     fails: bool = False  # to answer, for now
     answers: threading.Event | None = None  # before that no answer comes
     asked: int = 0
+    counted: int = 0
+    findable: bool = True
 
     def stands(self, now_s: float) -> bool:
         return self.stands_there
@@ -42,6 +44,12 @@ class Gate:
             raise Untold("nobody can tell")
         return self.rows
 
+    def rows_left(self) -> int | None:
+        self.counted += 1
+        if self.answers is not None:
+            self.answers.wait(30)
+        return self.rows
+
     def forget(self) -> None:
         """Keep nothing."""
 
@@ -50,8 +58,12 @@ class Finder:
     """Finds the source of a gate in its place."""
 
     closed = False
+    found = 0
 
     def find(self, execution: Gate) -> tuple[Gate, ...]:
+        self.found += 1
+        if not execution.findable:
+            raise Untold("nobody can tell")
         return (execution,)
 
     def close(self) -> None:
@@ -235,3 +247,89 @@ def test_a_watch_that_is_closed_while_it_asks_ends_without_a_word(
     closing.mark = close  # type: ignore[method-assign]
     eventually(lambda: fleet.finder.closed)
     assert not [record for record in caplog.records if record.exc_info]
+
+
+# -- rows that wait -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counting(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    monkeypatch.setattr(input_watch, "counts_rows", lambda execution: True)
+    monkeypatch.setattr(input_watch, "ANSWER_S", 30.0)
+    return fleet
+
+
+def test_what_was_counted_a_moment_ago_will_do(
+    counting: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(rows=7)
+    counting.add("q", gate)
+    monkeypatch.setattr(input_watch, "KEPT_S", 600.0)
+    assert [counting.watch.rows_left(["q"]) for _ in range(3)] == [{"q": 7}] * 3
+    assert gate.counted == 1
+    monkeypatch.setattr(input_watch, "KEPT_S", 0.0)
+    gate.rows = 8
+    assert counting.watch.rows_left(["q"]) == {"q": 8}
+
+
+def test_a_server_that_is_away_is_asked_one_question_for_each_query(
+    counting: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_watch, "ANSWER_S", 0.1)
+    gates = [Gate(rows=7, answers=threading.Event()) for _ in range(6)]
+    names = [f"q{number}" for number in range(6)]
+    for name, gate in zip(names, gates, strict=True):
+        counting.add(name, gate)
+    for _ in range(5):
+        assert counting.watch.rows_left(names) == {}
+    asks = input_watch.ASKERS
+    eventually(lambda: counting.watch._pool._work_queue.qsize() == len(gates) - asks)
+    for gate in gates:
+        gate.answers.set()  # type: ignore[union-attr]
+    eventually(lambda: counting.watch.rows_left(names) == dict.fromkeys(names, 7))
+
+
+def test_one_that_fails_to_count_is_asked_again(
+    counting: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, fails = Gate(rows=7), True
+
+    def rows_left() -> int:
+        if fails:
+            raise OSError("no such broker")
+        return 7
+
+    monkeypatch.setattr(gate, "rows_left", rows_left)
+    counting.add("q", gate)
+    assert counting.watch.rows_left(["q"]) == {}
+    fails = False
+    assert counting.watch.rows_left(["q"]) == {"q": 7}
+
+
+def test_sources_of_which_nobody_can_tell_are_searched_once(
+    counting: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_watch, "KEPT_S", 0.0)
+    counting.add("q", Gate(findable=False))
+    for _ in range(3):
+        assert counting.watch.rows_left(["q"]) == {}
+    assert counting.finder.found == 1
+
+
+def test_what_has_not_been_asked_at_the_end_is_not_asked(
+    counting: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python waits as it ends for all that is in a pool."""
+    monkeypatch.setattr(input_watch, "ANSWER_S", 0.1)
+    gates = [Gate(rows=7, answers=threading.Event()) for _ in range(6)]
+    for number, gate in enumerate(gates):
+        counting.add(f"q{number}", gate)
+    assert counting.watch.rows_left([f"q{number}" for number in range(6)]) == {}
+    eventually(lambda: sum(gate.counted for gate in gates) == input_watch.ASKERS)
+    counting.watch.close()
+    eventually(lambda: counting.finder.closed)
+    for gate in gates:
+        gate.answers.set()  # type: ignore[union-attr]
+    counting.watch._pool.shutdown()
+    assert sum(gate.counted for gate in gates) == input_watch.ASKERS
+    assert counting.watch.rows_left(["q0"]) == {}

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,7 +11,12 @@ from pyspark.sql import SparkSession
 from slackwater.core.clock import RealClock, VirtualClock
 from slackwater.engines.spark.gates.clock import execution_of
 from slackwater.engines.spark.sources import arrivals
-from slackwater.engines.spark.sources.arrivals import ArrivalsFinder, LocalFolder, Untold
+from slackwater.engines.spark.sources.arrivals import (
+    ArrivalsFinder,
+    LocalFolder,
+    Untold,
+    counts_rows,
+)
 from tests.waiting import eventually
 
 MOUNT = "fs.viewfs.mounttable.there.link./in"
@@ -120,6 +126,29 @@ def test_a_folder_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+class Execution:
+    """As far as it shows its sources; Scala's list of none is one, too."""
+
+    def __init__(self, *sources: str) -> None:
+        self._sources = sources
+
+    def sources(self) -> "Execution":
+        return self
+
+    def isEmpty(self) -> bool:
+        return not self._sources
+
+    def __str__(self) -> str:
+        return f"List({', '.join(self._sources)})"
+
+
+def test_before_a_query_has_its_sources_nobody_knows_whether_they_count() -> None:
+    execution: Any = Execution
+    assert counts_rows(execution()) is None
+    assert counts_rows(execution("FileStreamSource[file:/in]")) is False
+    assert counts_rows(execution("KafkaV2[Subscribe[ads]]")) is True
+
+
 def test_a_file_system_with_an_address_shows_what_has_come(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Ends of partitions, asked once for many queries; the brokers are pretended."""
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ class Brokers(KafkaCluster):
         self.there: dict[Partition, int] = {A: 0, B: 0}
         self.questions: list[set[Partition]] = []
 
-    def _ask(self, partitions: set[Partition]) -> dict[Partition, int]:
+    def _ask(self, partitions: AbstractSet[Partition]) -> dict[Partition, int]:
         self.questions.append(set(partitions))
         return {name: self.there[name] for name in partitions}
 
@@ -45,7 +46,34 @@ def test_one_question_is_for_all_that_asked_lately(clock: VirtualClock, brokers:
     for _ in range(3):
         clock.sleep(1.0)
         both(brokers)
-    assert brokers.questions == [{A}, {A, B}, {A, B}, {A, B}, {A, B}]
+    assert brokers.questions == [{A}, {B}, {A, B}, {A, B}, {A, B}]
+
+
+@pytest.mark.parametrize("queries", [1, 2, 3, 6, 20])
+def test_many_topics_are_one_question_a_round(
+    clock: VirtualClock, brokers: Brokers, queries: int
+) -> None:
+    """In the first round nobody knows yet what the others will ask for."""
+    topics = [(f"topic-{number}", 0) for number in range(queries)]
+    brokers.there |= dict.fromkeys(topics, 0)
+    rounds = []
+    for _ in range(4):
+        before = len(brokers.questions)
+        for topic in topics:
+            assert brokers.ends(frozenset({topic})) == {(topic, 0)}
+        rounds.append(len(brokers.questions) - before)
+        clock.sleep(1.0)
+    assert rounds == [queries, 1, 1, 1]
+    assert brokers.questions[-1] == set(topics)
+
+
+def test_a_query_whose_topic_is_gone_fails_alone(clock: VirtualClock, brokers: Brokers) -> None:
+    for _ in range(3):
+        clock.sleep(1.0)
+        assert brokers.ends(frozenset({A})) == {(A, 0)}
+        with pytest.raises(KeyError):
+            brokers.ends(frozenset({("gone", 0)}))
+        assert brokers.ends(frozenset({B})) == {(B, 0)}
 
 
 def test_another_end_is_another_mark(clock: VirtualClock, brokers: Brokers) -> None:

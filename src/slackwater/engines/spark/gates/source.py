@@ -107,6 +107,7 @@ class _Turnstile:
         self._link = Link(
             Path(options["socket"]), self._on_grant, self._on_lease, on_hold=self._on_hold
         )
+        self._link.start()
         self._link.wait_held(CONNECT_S)
 
     def pass_through(self) -> None:

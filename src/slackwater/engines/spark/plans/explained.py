@@ -8,7 +8,11 @@ or what is not understood, is no deadline and never an error.
 import contextlib
 import io
 import re
+import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, TextIO
 
 from pyspark.sql import DataFrame
 
@@ -17,6 +21,7 @@ from slackwater.core.errors import UsageError
 from slackwater.core.windows import Deadlines, InputStream, Window, WindowKind
 
 _US = 1_000_000
+_ONE_AT_A_TIME = threading.Lock()  # standard output is there once
 _LINE = re.compile(r"(?P<indent>[ :|+-]*)~?(?P<operator>\w+) ?(?P<rest>.*)")  # ~: it streams
 _STATEFUL = {"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "Join"}
 _WATERMARK = re.compile(r"(?:[\w-]+, )?(?P<column>[^#]+)#\d+\S*: \w+, (?P<delay>[\w. ]+)$")
@@ -31,10 +36,38 @@ _WINDOW = re.compile(
 
 def discover_explained(df: DataFrame) -> Deadlines:
     """Return windows and inputs of a streaming DataFrame."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with _printed() as printed:
         df.explain(extended=True)
     return read_explained(printed.getvalue())
+
+
+@contextlib.contextmanager
+def _printed() -> Iterator[io.StringIO]:
+    """Keep what this thread prints, while others print as ever."""
+    with _ONE_AT_A_TIME:
+        printed = io.StringIO()
+        shared = _Shared(sys.stdout, printed)
+        try:
+            with contextlib.redirect_stdout(shared):
+                yield printed
+        finally:
+            shared.printed = None
+
+
+class _Shared:
+    """Standard output, without what one thread prints."""
+
+    def __init__(self, others: TextIO, printed: io.StringIO) -> None:
+        self.printed: io.StringIO | None = printed  # None: whoever has kept it prints as ever
+        self._others = others
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        mine = threading.get_ident() == self._thread
+        return (self.printed if mine and self.printed else self._others).write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._others, name)
 
 
 def read_explained(text: str) -> Deadlines:

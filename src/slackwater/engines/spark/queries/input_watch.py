@@ -5,7 +5,6 @@ and one question to a broker is for all queries that read there. If nobody asks,
 the controller is told nothing and lets triggers look, as it would without.
 """
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -35,8 +34,30 @@ SHARE = 0.01  # of one core, at most, unless that means to ask less often than t
 IN_JVM = 2.0  # times our own CPU time: what a question takes that goes through the JVM
 SETTLED_S = 0.2  # at its gate: who is let go on at once is not asked about
 ANSWER_S = 1.0  # after this nobody waits for an answer; it counts when it comes
+KEPT_S = 1.0  # rows that wait, until they are counted anew
 RENEW_S = INPUTS_LAST_S / 3  # then what is known is said again, as long as there are questions
 ASKERS = 4  # servers and file systems that are asked at once
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """One question for how many rows wait."""
+
+    began_s: float
+    answer: Future[int | None]
+
+    def lasts(self, now_s: float) -> bool:
+        """Tell whether it will do: it is not answered yet, or was told a moment ago."""
+        if not self.answer.done():
+            return True
+        failed = self.answer.cancelled() or self.answer.exception() is not None
+        return not failed and now_s - self.began_s < KEPT_S
+
+    def rows(self) -> int | None:
+        """Return what was told; None: nothing yet, or nobody can."""
+        if not self.answer.done() or self.answer.cancelled() or self.answer.exception():
+            return None
+        return self.answer.result()
 
 
 @dataclass
@@ -49,6 +70,7 @@ class _Watched:
     sources: tuple[Arrivals, ...] | None = None  # None: not looked for yet
     why_not: str | None = None  # why no answer came, the last time
     counts: bool | None = None  # whether a source of its tells rows left; None: not looked yet
+    count: _Count | None = None  # the last: there is never another that is not answered yet
     untold: bool = False  # none will: its sources are not asked again
     quiet: bool = False  # its last trigger found nothing
     mark: Mark = None  # of its sources, when they were last asked
@@ -122,24 +144,34 @@ class InputWatch:
 
     def rows_left(self, runs: Iterable[str]) -> dict[str, int]:
         """Ask now how many rows wait for some runs; who does not tell in time is left out."""
+        now_s = self._clock.monotonic()
         with self._lock:
+            if self._closed.is_set():
+                return {}
             asked = [(run, self._watched[run]) for run in runs if run in self._watched]
-        asked = [(run, one) for run, one in asked if one.counts is not False and not one.untold]
-        answers = {run: self._pool.submit(self._count_left, one) for run, one in asked}
-        done, _ = wait(answers.values(), ANSWER_S)
-        found = {
-            run: answer.result()
-            for run, answer in answers.items()
-            if answer in done and answer.exception() is None
-        }
+            counts = {run: self._count(one, now_s) for run, one in asked if _may_count(one)}
+        # Those that were asked for before, and did not come then, are not waited for again.
+        left_s = max((one.began_s + ANSWER_S - now_s for one in counts.values()), default=0.0)
+        wait([one.answer for one in counts.values()], max(0.0, left_s))
+        found = {run: one.rows() for run, one in counts.items()}
         return {run: rows for run, rows in found.items() if rows is not None}
+
+    def _count(self, one: _Watched, now_s: float) -> _Count:
+        """Return the question that is under way or was answered lately, or put one."""
+        if one.count is None or not one.count.lasts(now_s):
+            one.count = _Count(now_s, self._pool.submit(self._count_left, one))
+        return one.count
 
     def _count_left(self, one: _Watched) -> int | None:
         if one.counts is None:
             one.counts = counts_rows(one.execution)
         if not one.counts:
             return None
-        told = [source.rows_left() for source in self._sources(one)]
+        try:
+            told = [source.rows_left() for source in self._sources(one)]
+        except Untold:
+            one.counts = False
+            raise
         known = [rows for rows in told if rows is not None]
         return sum(known) if known and len(known) == len(told) else None
 
@@ -164,9 +196,12 @@ class InputWatch:
             with self._lock:
                 self._asking_s += _cpu_s() - began_s
             pause_s = min(MOST_S, max(LEAST_S, (self._asking_s - before_s) / SHARE))
-        with contextlib.suppress(RuntimeError):  # the interpreter is ending, and closes all
-            self._pool.submit(self._finder.close)
-        self._pool.shutdown(wait=False)
+        with self._lock:  # Python waits at its end for what is in a pool: leave nothing
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        try:
+            self._finder.close()
+        except Exception as error:  # the JVM may have ended
+            log.debug("clients of servers were not closed: %s", first_line(str(error)))
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -249,6 +284,10 @@ class InputWatch:
 
 def _cpu_s() -> float:
     return thread_cpu_s(threading.get_native_id())
+
+
+def _may_count(one: _Watched) -> bool:
+    return one.counts is not False and not one.untold
 
 
 def _names(watched: Iterable[_Watched], answer: bool) -> tuple[str, ...]:

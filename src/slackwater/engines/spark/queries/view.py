@@ -47,15 +47,24 @@ class FleetView:
         """First lines of the errors of the queries that failed, by name."""
         return {r.name: r.error for r in self._registry.all() if r.error is not None}
 
-    def status(self) -> FleetStatus:
-        """Return every query with its state and figures; prints as a table, also in notebooks."""
+    def status(self, query: str | None = None, *, ask_sources: bool = True) -> FleetStatus:
+        """Return every query with its state and figures; prints as a table, also in notebooks.
+
+        Parameters
+        ----------
+        query
+            Only this one's.
+        ask_sources
+            Sources that count are asked how many rows wait. False: it is as the last batch said.
+        """
         try:
             known, is_open = self._launcher.look()
             controller = "open" if is_open else "running"
         except SlackwaterError:
             known, controller = {}, "off: queries run as plain Spark"
-        records = self._registry.all()
-        left = self._agent.rows_left([r.run for r in records if r.present and r.run is not None])
+        records = [r for r in self._registry.all() if query in (None, r.name)]
+        runs = [r.run for r in records if ask_sources and r.present and r.run is not None]
+        left = self._agent.rows_left(runs)
         rows = tuple(query_status(r, known.get(r.name), left.get(r.run or "")) for r in records)
         gate = f"{self.gate_kind} ({self.gate_reason})"
         return FleetStatus(self.name, self.policy, gate, controller, self.slots, rows)
@@ -123,7 +132,7 @@ class FleetView:
             return record.query
 
         def status() -> FleetStatus:
-            return self.status().only(record.name)
+            return self.status(record.name)
 
         return FleetQuery(self._registry, self._launcher, record, status)
 

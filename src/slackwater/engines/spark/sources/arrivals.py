@@ -386,10 +386,12 @@ class ArrivalsFinder:
 def counts_rows(execution: JavaObject) -> bool | None:
     """Tell whether a query reads a source that counts the rows that are left; None: not yet known.
 
-    It costs two calls: who reads none need not be looked at any further.
+    It costs a few calls: who reads none need not be looked at any further.
     """
     sources = execution.sources()
-    return None if sources is None else "Kafka" in str(sources)
+    if sources is None or sources.isEmpty():  # its plan has not been made
+        return None
+    return "Kafka" in str(sources)
 
 
 def _own_source(source: type[Source], options: dict[str, str], relation: JavaObject) -> OwnSource:

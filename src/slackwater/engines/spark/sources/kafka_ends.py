@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
 
 from py4j.java_gateway import JavaObject
 
@@ -35,31 +36,37 @@ class KafkaCluster:
         self._topics = Topics(execution, 0, 1, {f"kafka.{k}": v for k, v in settings.items()})
         self._clock = clock
         self._lock = threading.Lock()
+        self._closed = False
         self._admin: JavaObject = None
-        # Since the last question; who asks no more is forgotten, as its topic may be gone.
+        # What was told since the last round: of who asks no more the topic may be gone.
         self._wanted: set[Partition] = set()
         self._ends: dict[Partition, int] = {}
-        self._asked_s: float | None = None
+        self._asked_s: float | None = None  # when the round began
 
     def ends(self, partitions: frozenset[Partition]) -> frozenset[tuple[Partition, int]]:
         """Return where these partitions end."""
         with self._lock:
+            if self._closed:  # who waited for another's question does not put one of its own
+                raise EngineError("nobody asks any more")
             now_s = self._clock.monotonic()
             fresh = self._asked_s is not None and now_s - self._asked_s < FRESH_S
-            self._wanted |= partitions
-            if not fresh or not partitions <= self._ends.keys():
-                wanted, self._wanted = self._wanted, set(partitions)
+            if not fresh:
+                wanted, self._wanted = self._wanted | partitions, set()
                 self._ends, self._asked_s = self._ask(wanted), now_s
+            elif missing := partitions - self._ends.keys():
+                self._ends |= self._ask(missing)
+            self._wanted |= partitions  # once they were told: one that is gone is its query's alone
             return frozenset((name, self._ends[name]) for name in partitions)
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Ask no more, and let go of the client once the question that is under way has ended."""
+        self._closed = True
         with self._lock:
             if self._admin is not None:
                 self._admin.close(self._topics.duration(CLOSE_MS))
                 self._admin = None
 
-    def _ask(self, partitions: set[Partition]) -> dict[Partition, int]:
+    def _ask(self, partitions: AbstractSet[Partition]) -> dict[Partition, int]:
         java = self._topics.java
         if self._admin is None:
             self._admin = self._topics.admin()
