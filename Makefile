@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE  # compiled code is kept: the tests start hundr
 VERSIONS := 3.5 4.0 4.1 4.2
 FAST := not (spark or cluster or flink or browser or server or kafka or lake)
 
-.PHONY: demo check test test-lake test-versions test-versions-quick wheel docs screenshots lint bench-batch bench-gate bench clean help
+.PHONY: demo check test test-lake test-versions test-versions-quick wheel docs figures screenshots lint bench-batch bench-gate bench clean help
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -57,6 +57,9 @@ wheel: $(VENV)/ready    ## build the wheel, install it into an empty environment
 docs: $(VENV)/ready     ## the documentation as a site, in docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+figures: $(VENV)/kafka/complete $(VENV)/flink/ready ## measure what is missing in docs/figures, write tables into the pages; QUICK=--quick: an hour
+	$(BIN)/python -m slackwater_bench.figures $(QUICK)
 
 screenshots: $(VENV)/servers ## pictures of the page for the README, taken by its test
 	SLACKWATER_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/operations/dashboard/test_browser.py

@@ -1,0 +1,44 @@
+"""Tables of figures as Markdown."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def markdown_table(heads: Sequence[str], body: Iterable[Sequence[str]], names: int) -> str:
+    """Write a table; the first columns hold names, the others figures.
+
+    >>> print(markdown_table(["arm", "s"], [["`a`", "1.00"]], names=1))
+    | arm | s |
+    |---|---:|
+    | `a` | 1.00 |
+    """
+    ruler = ["---"] * names + ["---:"] * (len(heads) - names)
+    lines = [heads, *body]
+    texts = [f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines]
+    return "\n".join([texts[0], f"|{'|'.join(ruler)}|", *texts[1:]])
+
+
+def seconds(figure: Sequence[float | None] | float | None) -> str:
+    """Write a figure, with its interval if it has one.
+
+    >>> seconds([1.234, 1.1, 1.4]), seconds([1.234, None, None]), seconds(0.5), seconds(None)
+    ('1.23 (1.10–1.40)', '1.23', '0.50', '')
+    """
+    if figure is None or isinstance(figure, int | float):
+        return "" if figure is None else f"{figure:.2f}"
+    middle, low, high = figure
+    if middle is None:
+        return ""
+    known = low is not None and high is not None
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})" if known else f"{middle:.2f}"
+
+
+def whole(figure: float | None) -> str:
+    """Write a figure that needs no decimals.
+
+    >>> whole(93.33), whole(None)
+    ('93', '')
+    """
+    return "" if figure is None else f"{figure:.0f}"
