@@ -23,6 +23,8 @@ class Journal:
     """
 
     def __init__(self, path: Path | None = None, resume: bool = False) -> None:
+        if path is not None and path.name == "-":
+            raise UsageError("--json takes a file here: it is written after every trial")
         if resume and path is None:
             raise UsageError("--resume needs --json FILE: the file to go on from")
         self.path = path

@@ -267,6 +267,15 @@ def test_a_checkpoint_of_another_query(tmp_path: Path) -> None:
     assert_one_line(slackwater(tmp_path, "run"), "slackwater adopt")
 
 
+def test_json_may_go_to_standard_output(tmp_path: Path) -> None:
+    done = slackwater(tmp_path, "doctor", "--json", "-")
+    assert isinstance(json.loads(done.stdout), list | dict)
+    assert "java: " in done.stderr
+    assert not list(tmp_path.iterdir())
+    done = slackwater(tmp_path, "bench", "ysb", "--json", "-")
+    assert_one_line(done, "--json takes a file here")
+
+
 @pytest.mark.spark
 def test_bench_writes_its_json(tmp_path: Path) -> None:
     done = slackwater(

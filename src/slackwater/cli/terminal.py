@@ -17,11 +17,16 @@ from slackwater.core.errors import UsageError
 # Tables go to files and pipes in full width.
 console = Console(width=None if sys.stdout.isatty() else 180)
 
+STDOUT = Path("-")
+
 
 def _writable(path: Path | None) -> Path | None:
     """Refuse what cannot be a file before anything is measured."""
     if path is None:
         return None
+    if path == STDOUT:
+        console.stderr = True  # what is for people must not be among it
+        return path
     if os.path.isdir(path):
         raise UsageError(f"cannot write {path}: it is a folder; name a file")
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
@@ -31,7 +36,12 @@ def _writable(path: Path | None) -> Path | None:
 
 
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Also write the result here.", callback=_writable)
+    Path | None,
+    typer.Option(
+        "--json",
+        help="Also write the result here; - is standard output, and tables go to standard error.",
+        callback=_writable,
+    ),
 ]
 
 ReportFolder = Annotated[
@@ -50,6 +60,9 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0: any t
 def write_json(path: Path | None, value: Any) -> None:
     """Write a result where ``--json`` says, if it does."""
     if path is None:
+        return
+    if path == STDOUT:
+        print(json.dumps(value, indent=1), flush=True)
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
