@@ -241,16 +241,33 @@ class Fleet(FleetView, FleetSwitches, ApproximateQueries, RefreshedTables):
         priority: float = 1.0,
         max_wait: Duration | None = None,
         deadlines: Deadlines | None = None,
+        target: Duration | None = None,
+        one_batch: Literal["auto", "off"] | None = None,
+        idle_after: Duration | None = None,
+        in_pieces: bool = False,
+        frontier: ToldFrontier | None = None,
     ) -> StreamingQuery:
-        """Take over a query that runs already, with its checkpoint as it is (clock gate)."""
+        """Take over a query that runs already, with its checkpoint as it is (clock gate).
+
+        Parameters are those of :meth:`start`. An interval of its trigger stays.
+        """
         self._refuse_stopped()
         if self.gate_kind == "source":
             raise UsageError(f"a running query can be held only by its clock: {self.gate_reason}")
         name = name or query.name or f"query-{query.id[:8]}"
         self._make_room(name)
         stated_s = stated_wait_s(max_wait, self.max_wait)
-        spec = query_spec(name, priority, stated_s, deadlines or discover_query(query))
-        self._launcher.hold(query, spec, self.one_batch == "auto")
+        found = deadlines or discover_query(query)
+        spec = query_spec(name, priority, stated_s, found, target, idle_after)
+        draft = QueryRecord(
+            spec,
+            "none",
+            stated_wait_s=stated_s,
+            may_raise=refuse_unknown_choice(one_batch or self.one_batch) == "auto",
+            in_pieces=in_pieces,
+            told=frontier,
+        )
+        self._launcher.hold(query, draft)
         return query
 
     def gate(

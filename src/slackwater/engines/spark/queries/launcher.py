@@ -18,7 +18,6 @@ from slackwater.common.exceptions import first_line
 from slackwater.common.listing import unknown_query
 from slackwater.core.clock import Deadline
 from slackwater.core.errors import EngineError, SlackwaterError, UsageError
-from slackwater.core.model import QuerySpec
 from slackwater.core.windows import Deadlines
 from slackwater.engines.spark.checkpoints.sinks import places_of
 from slackwater.engines.spark.control.client import FleetControl, Known
@@ -34,7 +33,7 @@ from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.specs import max_wait_s
-from slackwater.engines.spark.session.checkpoint_files import suit_checkpoints
+from slackwater.engines.spark.session.checkpoint_files import is_unsuited, suit_checkpoints
 from slackwater.engines.spark.sources.row_limits import find_limited
 
 log = logging.getLogger("slackwater.fleet")
@@ -107,12 +106,14 @@ class Launcher:
         """Take in a table; its first run begins when it has a slot."""
         return self._registry.add(replace(draft, gate="none", state=State.RESTING, refreshed=True))
 
-    def hold(self, query: StreamingQuery, spec: QuerySpec, may_raise: bool = True) -> None:
+    def hold(self, query: StreamingQuery, draft: QueryRecord) -> None:
         """Take over a query that runs already."""
         state = State.STARTING if self._gate == "clock" else State.ACTIVE
-        draft = QueryRecord(
-            spec, self._gate, state, query=query, run=query.runId, may_raise=may_raise
+        spec = replace(draft.spec, trigger_s=trigger_interval_s(query))
+        draft = replace(
+            draft, spec=spec, gate=self._gate, state=state, query=query, run=query.runId
         )
+        self._warn_of_checkpoint(spec.name, query)
         with draft.life:
             record = self._registry.add(draft)
             try:
@@ -123,6 +124,16 @@ class Launcher:
                 raise
             self._agent.row_limits.link(record.name, find_limited(query))
             self._plan_raise(record.name, query)
+
+    def _warn_of_checkpoint(self, name: str, query: StreamingQuery) -> None:
+        """Warn where Spark's way of writing a checkpoint, chosen before we came, does not suit."""
+        found = self._agent.checkpoint(query)
+        if found is not None and is_unsuited(self._spark, [found.location]):
+            log.warning(
+                "%s: its checkpoint is written in a way that is for this machine only, and is not "
+                "on it; let the fleet start the query, or see docs/lake.md",
+                name,
+            )
 
     def _launch(self, record: QueryRecord, mark: str) -> QueryRecord:
         assert record.writer is not None

@@ -27,7 +27,12 @@ def suit_checkpoints(spark: SparkSession, written: Iterable[str]) -> None:
     written
         Where checkpoints and logs of sinks are: paths and addresses.
     """
-    if spark.conf.get(MANAGER, None) != checkpoint_file_manager():
-        return
-    if any(local_path(address_of(place, spark)) is None for place in written):
+    if is_unsuited(spark, written):
         spark.conf.unset(MANAGER)
+
+
+def is_unsuited(spark: SparkSession, written: Iterable[str]) -> bool:
+    """Tell whether something is written elsewhere by a class that is for this machine only."""
+    if spark.conf.get(MANAGER, None) != checkpoint_file_manager():
+        return False
+    return any(local_path(address_of(place, spark)) is None for place in written)
