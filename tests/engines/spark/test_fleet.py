@@ -196,6 +196,23 @@ def test_no_trigger_waits_longer_than_its_maximum(
     eventually(lambda: batches(query) >= 3)
 
 
+def test_a_running_query_is_held_with_what_is_stated_of_it(
+    spark: SparkSession, make_fleet: Callable[..., Fleet]
+) -> None:
+    """Its trigger's interval stays, and is known: results can come no sooner."""
+    fleet = make_fleet("fcfs")
+    rows = spark.readStream.format("rate").load()
+    query = rows.writeStream.format("noop").trigger(processingTime="1 second").start()
+    fleet.hold(query, name="held", target="2 seconds", priority=3)
+    record = fleet._registry.get("held")
+    assert record is not None
+    spec = record.spec
+    assert (spec.trigger_s, spec.target_s, spec.priority) == (1.0, 2.0, 3.0)
+    (status,) = fleet.status().queries
+    assert status.target_s == 2.0
+    query.stop()
+
+
 def test_running_queries_are_taken_over_and_given_back(
     spark: SparkSession, make_fleet: Callable[..., Fleet], tmp_path: Path
 ) -> None:
