@@ -245,3 +245,34 @@ def test_a_batch_without_rows_does_not_make_a_query_seem_cheap() -> None:
         state = shows(number, 100 * ((number + 1) // 2), batch_s)
         policy.decide(Snapshot(START + number, 2, (state,)))
     assert policy.outlook(START + 9)["table"].cost_s == long_s
+
+
+def test_event_times_of_whole_seconds_are_no_deliveries() -> None:
+    """A stream whose times are coarse brings rows all the time."""
+    spec = QuerySpec("plain", max_wait_s=100.0)
+    told = {"backlog_rows": 0.0}
+    query = Scripted(spec, frontier_s=math.floor, newest=True, told=told)
+    run(klink(), [query], 120)
+    assert max(query.gaps_s(START + 60)) < 0.5
+
+
+def test_a_delivery_does_not_make_a_busy_machine_refresh_more_often() -> None:
+    """What the load allows comes first, then the next delivery."""
+
+    def ticks(since_s: float, now_s: float) -> bool:
+        return int(since_s) != int(now_s)
+
+    told = {"backlog_rows": 0.0}
+    queries = [
+        Scripted(
+            QuerySpec(f"q{number}", max_wait_s=100.0),
+            arrives=ticks,
+            frontier_s=math.floor,
+            newest=True,
+            told=told,
+        )
+        for number in range(20)
+    ]
+    run(klink(), queries, 120)
+    busy_s = sum(0.2 * sum(at_s > START + 60 for at_s in query.begun_s) for query in queries)
+    assert busy_s < 0.9 * 3 * 60

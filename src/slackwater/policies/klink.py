@@ -42,6 +42,7 @@ INTERVAL_S = 0.05  # a trigger with an interval is not held for coming so much t
 IN_SLOT_S = 1.5  # until a batch that waits for its sink has given its slot back
 PAUSE_S = 1.0  # of a query that catches up, now and then, to see whether it still does
 OLD_S = 2.0  # that a query with a target counts as older than its wait, at most
+NEXT = 0.5  # of the time between two deliveries: sooner after a batch it read that one
 ON_TIME = 0.9  # of a target: when a batch is to be complete that keeps it
 DRAINED = 0.3  # of all slots: while more are taken, only a drain that pays well is let in
 DRAINS_S = 1.0  # between two drains of a query, at least
@@ -251,7 +252,7 @@ class Klink(KlinkPaper):
             every_s = min(fair_s * known.stretch, most_s)
         known.stretch = min(known.stretch, max(1.0, most_s / fair_s))
         more = known.supply.more if metrics.backlog_rows is None else known.epochs.behind
-        due_s = min(self._delivered_s(known, began_s + every_s), began_s + most_s)
+        due_s = self._delivered_s(known, query, began_s, every_s)
         known.soft_until_s = -1.0 if is_promised(query) else due_s + every_s
         if not metrics.batches and not known.fruitless:
             return 0.0
@@ -262,10 +263,22 @@ class Klink(KlinkPaper):
         at_once = not known.fruitless and (more or closes)
         return began_s if at_once else due_s
 
-    def _delivered_s(self, known: Known, at_s: float) -> float:
-        """Return when a refresh is best that was to be then: before a delivery nothing is new."""
-        delivery_s = None if known.fruitless else known.epochs.delivery_s(at_s)
-        return at_s if delivery_s is None else delivery_s
+    def _delivered_s(
+        self, known: Known, query: QueryState, began_s: float, every_s: float
+    ) -> float:
+        """Return when a refresh is best that is to come so long after the last one began.
+
+        Before a delivery nothing is new. A promise takes the last one that keeps it; without one
+        the machine's share says how often, so it is the first after that.
+        """
+        delivery = None if known.fruitless else known.epochs.delivery_s(began_s + every_s)
+        if delivery is None:
+            return began_s + every_s
+        next_s, period_s = delivery
+        if not is_promised(query):
+            return min(next_s, began_s + max(every_s, SILENT_S))
+        last_s = next_s - period_s
+        return last_s if last_s > began_s + NEXT * period_s else began_s + every_s
 
     def _entry(self, known: Known, query: QueryState, from_s: float) -> Entry:
         entry = super()._entry(known, query, from_s)

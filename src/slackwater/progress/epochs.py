@@ -126,12 +126,15 @@ class QueryEpochs:
         mean_s = self.arrival.mean_s if self.arrival is not None else 0.0
         return self.following_end_s + self._offset_s + mean_s
 
-    def delivery_s(self, until_s: float) -> float | None:
-        """Return when the last delivery until then comes of what was not read; or else the next.
+    def delivery_s(self, from_s: float) -> tuple[float, float] | None:
+        """Return when the first delivery comes from then on, and how long after the one before it.
 
         None where the source has no clock, as far as is known.
         """
-        return None if self._ticks.period_s is None else self._ticks.delivery_s(until_s)
+        period_s = self._ticks.period_s
+        if period_s is None or self._ticks.between:
+            return None
+        return self._ticks.delivery_s(from_s), period_s
 
     def ready_s(self, waste_s: float, last_try_s: float) -> float:
         """Return from when on a sweep is worth its cost.

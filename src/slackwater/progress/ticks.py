@@ -35,10 +35,17 @@ class Ticks:
         self._reads: deque[tuple[float, float]] = deque(maxlen=KEPT)  # when, newest event
         self._misses: deque[tuple[float, float]] = deque(maxlen=KEPT)  # when, what was asked for
         self.period_s: float | None = None  # None: it does not tick, as far as is known
+        # Rows came that were no newer than others before: event times lie on a grid (whole seconds,
+        # say), deliveries do not.
+        self.between = False
         self._lag_s = math.inf  # from an event to its delivery
 
     def observe(self, at_s: float, newest_s: float) -> None:
-        """Take the newest event time that a read found."""
+        """Take the newest event time that a read found, which had rows."""
+        self.between |= bool(self._reads) and newest_s <= self._reads[-1][1]
+        self._take(at_s, newest_s)
+
+    def _take(self, at_s: float, newest_s: float) -> None:
         fits = self._fits(newest_s)
         self._reads.append((at_s, newest_s))
         if not fits:  # what fits may go on looking like a stream, once it is read at the right time
@@ -55,7 +62,7 @@ class Ticks:
     def find_nothing(self, at_s: float) -> None:
         """Take it that a read found nothing newer than the one before it."""
         if self._reads:
-            self.observe(at_s, self._reads[-1][1])
+            self._take(at_s, self._reads[-1][1])
 
     def miss(self, at_s: float, event_s: float) -> None:
         """Take it that nothing of that time or later had been delivered."""
@@ -68,14 +75,11 @@ class Ticks:
         assert self.period_s is not None, "it does not tick"
         return self._carrier_s(event_s, self.period_s) + self._lag_s
 
-    def delivery_s(self, until_s: float) -> float:
-        """Return when the last delivery until then comes of what was not read; or else the next."""
+    def delivery_s(self, from_s: float) -> float:
+        """Return when the first delivery comes from then on."""
         assert self.period_s is not None, "it does not tick"
-        at_s, newest_s = self._reads[-1]
-        next_s = newest_s + self._lag_s + self.period_s
-        skipped = math.ceil((at_s - next_s) / self.period_s)  # they did not come
-        last = math.floor((until_s - next_s) / self.period_s)
-        return next_s + max(0, skipped, last) * self.period_s
+        some_s = self._reads[-1][1] + self._lag_s
+        return some_s + math.ceil((from_s - some_s) / self.period_s) * self.period_s
 
     def _carrier_s(self, event_s: float, period_s: float) -> float:
         """Return the newest event of the delivery that brings an event of that time or later."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from slackwater.common.files import replace_text
 from slackwater.core.errors import SlackwaterError, UsageError
-from slackwater_bench.figures.conditions import conditions_now, watched
+from slackwater_bench.figures.conditions import conditions_now, wait_for_quiet, watched
 from slackwater_bench.figures.pages import pages_of, results_of, shown, written
 from slackwater_bench.figures.plan import PLAN, Figure, chosen
 from slackwater_bench.time_left import TimeLeft
@@ -46,8 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     root: Path = options.root
     kept = root / "docs" / "figures"
-    if not kept.is_dir():
-        raise UsageError(f"{root} is no checkout: it has no docs/figures")
+    if not kept.parent.is_dir():
+        raise UsageError(f"{root} is no checkout: it has no folder docs")
+    kept.mkdir(exist_ok=True)
     if options.quick:
         _measure(chosen(options.names), root, root / "docs" / "_build" / "figures", quick=True)
         return
@@ -95,18 +96,20 @@ def _measured(figure: Figure, root: Path, quick: bool) -> dict[str, Any]:
 
 def _once(figure: Figure, root: Path, quick: bool) -> dict[str, Any]:
     """Run a command, going on with what an interrupted run has left."""
-    arguments = figure.arguments(quick)
-    raw = root / "docs" / "_build" / f"{figure.name}{'-quick' if quick else ''}.raw.json"
-    raw.parent.mkdir(parents=True, exist_ok=True)
+    arguments, conditions = figure.arguments(quick), conditions_now(root)
+    folder, name = root / "docs" / "_build", f"{figure.name}{'-quick' if quick else ''}"
+    raw = folder / f"{name}.{conditions.commit}.raw.json"  # other code is measured anew
+    folder.mkdir(parents=True, exist_ok=True)
     resume = ["--resume"] if raw.exists() else []
-    conditions = conditions_now(root)
+    conditions.busy_before = wait_for_quiet()
     with watched(conditions, outside=figure.outside):
         command = [sys.executable, "-m", "slackwater.cli", *arguments, "--json", str(raw), *resume]
         status = subprocess.run(command, cwd=root, check=False).returncode
     if status not in (0, 1) or not raw.exists():  # 1: some of it failed, and its rows say so
         raise SlackwaterError(f"slackwater {' '.join(arguments)} ended with status {status}")
     rows = figure.reduce(json.loads(raw.read_text()))
-    raw.unlink()
+    for old in folder.glob(f"{name}.*.raw.json"):
+        old.unlink()
     return {"command": " ".join(arguments), "conditions": conditions.to_json(), "rows": rows}
 
 

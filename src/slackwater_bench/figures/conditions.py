@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from slackwater.common.procfs import MachineMeter, usable_cpus
+from slackwater.core.clock import RealClock
 
-QUIET_LOAD = 1.0  # processes that want to run, before the measurement
-QUIET_SHARE = 0.1  # of the machine, that others took meanwhile
+QUIET = 0.1  # of the machine: more that others use disturbs
+LOOK_S = 3.0  # at who uses it, before a measurement
+PATIENCE_S = 120.0  # until it is begun all the same
+EVERY_S = 1.0  # between two looks while it runs: processes must be seen before they are gone
 PACKAGES = ("slackwater", "pyspark", "pyarrow", "numpy")
 
 
@@ -26,14 +30,14 @@ class Conditions:
     commit: str
     machine: dict[str, Any]
     versions: dict[str, str]
-    load_before: float
+    busy_before: float | None = None  # of the machine; None: nobody looked
     took_s: float | None = None
     others_share: float | None = None  # of the machine, while it ran; None: it was not watched
 
     @property
     def disturbed(self) -> bool:
         """Whether other load may have changed the figures."""
-        return self.load_before > QUIET_LOAD or (self.others_share or 0.0) > QUIET_SHARE
+        return max(self.busy_before or 0.0, self.others_share or 0.0) > QUIET
 
     def to_json(self) -> dict[str, Any]:
         """Return it as result files have it."""
@@ -52,8 +56,19 @@ def conditions_now(root: Path) -> Conditions:
             "kernel": platform.release(),
         },
         versions={"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
-        load_before=round(os.getloadavg()[0], 2),
     )
+
+
+def wait_for_quiet(patience_s: float = PATIENCE_S) -> float:
+    """Wait until hardly anybody uses the machine, but not for ever; return the share in use."""
+    clock, meter = RealClock(), MachineMeter()
+    until_s = clock.monotonic() + patience_s
+    while True:
+        clock.sleep(LOOK_S)
+        _, ours, others = meter.look()
+        busy = (ours + others) / meter.cores
+        if busy <= QUIET or clock.monotonic() >= until_s:
+            return round(busy, 3)
 
 
 @contextmanager
@@ -66,12 +81,29 @@ def watched(conditions: Conditions, *, outside: bool) -> Iterator[None]:
         Parts of the measurement run outside this process's tree, such as a broker: who used what
         is not told.
     """
-    meter = MachineMeter()
-    yield
-    seconds, _, others = meter.look()
-    conditions.took_s = round(seconds, 1)
-    if not outside:
-        conditions.others_share = round(others / meter.cores, 3)
+    meter, ended = MachineMeter(), threading.Event()
+    took_s = others_s = 0.0
+
+    def look() -> None:
+        nonlocal took_s, others_s
+        while True:
+            last = ended.wait(EVERY_S)
+            seconds, _, others = meter.look()
+            took_s += seconds
+            others_s += others * seconds
+            if last:
+                return
+
+    watcher = threading.Thread(target=look, name="slackwater-conditions", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+    conditions.took_s = round(took_s, 1)
+    if not outside and took_s > 0:
+        conditions.others_share = round(others_s / took_s / meter.cores, 3)
 
 
 def _commit(root: Path) -> str:

@@ -23,9 +23,10 @@ def reduce(result: Result) -> list[Row]:
 
 def _row(queries: int, arm: str, runs: Sequence[Result]) -> Row:
     done = [run for run in runs if "error" not in run]
-    row: Row = {"queries": queries, "arm": arm, "rounds": len(runs)}
+    row: Row = {"queries": queries, "arm": arm, "rounds": len(done)}
     if not done:
-        return row | {"error": runs[0]["error"] if runs else "not run"}
+        why = str(runs[0]["error"]) if runs else "not run"
+        return row | {"error": " ".join(why.replace("|", "/").split())}
     latency = summary([value for run in done for value in run["latencies_s"]])
     measured_s = sum(run["seconds"] for run in done)
     windows = [run["windows"] for run in done]

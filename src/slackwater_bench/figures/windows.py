@@ -33,13 +33,13 @@ def _row(policy: str, queries: int, runs: Sequence[Run], ours: Sequence[Run]) ->
     values = [run.latencies_s for run in runs if len(run.latencies_s)]
     mine = [run.latencies_s for run in ours]
     theirs = [run.latencies_s for run in runs]
-    paired = len(mine) == len(theirs) and runs is not ours
+    paired = len(mine) == len(theirs) and policy != ours[0].policy if ours else False
     ideals = np.concatenate([run.ideals_s for run in runs]) if runs else np.empty(0)
     ideals = ideals[np.isfinite(ideals)]
     return {
         "policy": policy,
         "queries": queries,
-        "rounds": len(runs),
+        "rounds": len(values),
         "windows": int(sum(run.expected or 0 for run in runs)),
         "missing": int(sum((run.expected or 0) - (run.emitted or 0) for run in runs)),
         "wrong": int(sum(run.wrong or 0 for run in runs)),

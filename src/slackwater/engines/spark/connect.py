@@ -49,6 +49,7 @@ A = TypeVar("A")
 
 ANSWER_S = 5.0  # how long the controller has to be there
 ACTIVE_S = 10.0  # how long the server has to say what runs
+STOP_S = 30.0  # and how long to stop a query: its batch may have to end
 ENDS_S = 5.0  # how long the ends of queries that were stopped are listened for
 REMOVAL_S = 5.0  # and how long the server has to let go of the listener
 LOOK_S = 0.1
@@ -220,8 +221,11 @@ class ConnectFleet:
             run = str(query.runId)
             if run in names:
                 try:
-                    query.stop()
+                    within(STOP_S, query.stop)
                     stopped.add(run)
+                except TimeoutError as error:  # the others would take as long
+                    log.warning("%s did not stop: %s", names[run], error)
+                    break
                 except Exception as error:
                     log.warning("%s did not stop cleanly: %s", names[run], first_line(str(error)))
         return stopped

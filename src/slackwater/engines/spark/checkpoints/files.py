@@ -5,12 +5,14 @@ Names are relative to the folder, with slashes. What fails is an ``OSError`` of 
 
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from slackwater.common.exceptions import first_line
@@ -268,6 +270,7 @@ def _make_alike(model: Path, folder: Path, depth: int) -> None:
         _make_alike(model.parent, folder.parent, depth - 1)
     folder.mkdir(parents=True)
     shutil.copystat(model, folder)
+    folder.chmod(folder.stat().st_mode | stat.S_IRWXU)  # of one that is read-only nothing is made
 
 
 @contextmanager
@@ -281,5 +284,5 @@ def _os_errors() -> Iterator[None]:
         if str(thrown.getClass().getSimpleName()) == "FileNotFoundException":
             kind = FileNotFoundError
         raise kind(first_line(str(thrown.toString()))) from None
-    except Py4JError as error:
+    except (Py4JError, PySparkException) as error:
         raise OSError(first_line(str(error))) from None

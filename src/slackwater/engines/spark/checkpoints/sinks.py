@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -33,9 +33,9 @@ def sink_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) ->
     """
     try:
         stated = Sink(_field(writer, "source"), _option(writer, "path"))
-    except Py4JError:
+        return stated if table is None else _of_table(stated, table, spark)
+    except (Py4JError, PySparkException):
         return None
-    return stated if table is None else _of_table(stated, table, spark)
 
 
 def places_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) -> list[str]:
@@ -46,16 +46,19 @@ def places_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) 
     sink = sink_of(writer, table, spark)
     if sink is None:
         return []
+    files = sink.files
+    if table is not None and sink.place is None and sink.format.lower() in FILE_FORMATS:
+        files = _database(table, spark)  # into which a new table comes
     checkpoint = _option(writer, "checkpointLocation") or spark.conf.get(CHECKPOINTS, None)
-    return [place for place in (checkpoint, sink.files) if place]
+    return [place for place in (checkpoint, files) if place]
 
 
-def _of_table(stated: Sink, table: str, spark: SparkSession) -> Sink | None:
-    """Return where the files of a table are; of a new one, the database that it comes into."""
+def _of_table(stated: Sink, table: str, spark: SparkSession) -> Sink:
+    """Return where the files of a table are; a new one is where the writer says, if it does."""
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
     except AnalysisException:  # it is not there, or its catalog describes nothing
-        return Sink(stated.format, stated.place or _database(table, spark))
+        return stated
     facts: dict[str, str] = {row["col_name"]: row["data_type"] for row in rows}  # columns first
     return Sink(facts.get("Provider") or stated.format, facts.get("Location"))
 
@@ -64,7 +67,7 @@ def _database(table: str, spark: SparkSession) -> str | None:
     name = table.rpartition(".")[0] or spark.catalog.currentDatabase()
     try:
         return spark.catalog.getDatabase(name).locationUri
-    except AnalysisException:
+    except (Py4JError, PySparkException):
         return None
 
 

@@ -240,6 +240,13 @@ class Checkpoint(NamedTuple):
     recovers: bool  # whether its sink lets another run go on from there
 
 
+def setting_of(handles: Handles, query: StreamingQuery, key: str) -> str | None:
+    """Return a setting that a query runs with; it keeps what the session had when it started."""
+    conf = stream_conf(execution_of(query._jsq), handles.type(_STREAM))
+    found = conf.get(key, "")
+    return str(found) or None
+
+
 def checkpoint_of(handles: Handles, query: StreamingQuery) -> Checkpoint | None:
     """Return the checkpoint of a query that runs or has run; ``None`` if Spark does not show it."""
     try:

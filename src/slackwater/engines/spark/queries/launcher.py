@@ -26,14 +26,19 @@ from slackwater.engines.spark.gates.clock import (
     execution_of,
     trigger_interval_s,
 )
-from slackwater.engines.spark.gates.execution import NotRaisable
+from slackwater.engines.spark.gates.execution import NotRaisable, setting_of
 from slackwater.engines.spark.gates.watermark import WatermarkRaise, watermark_raise
 from slackwater.engines.spark.plans.discovery import discover_query, output_mode
 from slackwater.engines.spark.queries.agent import Agent
 from slackwater.engines.spark.queries.record import QueryRecord, State
 from slackwater.engines.spark.queries.registry import Registry
 from slackwater.engines.spark.queries.specs import max_wait_s
-from slackwater.engines.spark.session.checkpoint_files import is_unsuited, suit_checkpoints
+from slackwater.engines.spark.session.checkpoint_files import (
+    MANAGER,
+    is_elsewhere,
+    renames,
+    suit_checkpoints,
+)
 from slackwater.engines.spark.sources.row_limits import find_limited
 
 log = logging.getLogger("slackwater.fleet")
@@ -68,6 +73,7 @@ class Launcher:
         self.starts = threading.RLock()  # one start at a time
         self.closed = False  # nothing is started any more
         self._spark = spark
+        self._suited: dict[str, int] = {}  # queries whose places were looked at, by birth
         self._registry = registry
         self._agent = agent
         self._control = control
@@ -113,7 +119,7 @@ class Launcher:
         draft = replace(
             draft, spec=spec, gate=self._gate, state=state, query=query, run=query.runId
         )
-        self._warn_of_checkpoint(spec.name, query)
+        self._check_checkpoint(spec.name, query)
         with draft.life:
             record = self._registry.add(draft)
             try:
@@ -125,20 +131,38 @@ class Launcher:
             self._agent.row_limits.link(record.name, find_limited(query))
             self._plan_raise(record.name, query)
 
-    def _warn_of_checkpoint(self, name: str, query: StreamingQuery) -> None:
-        """Warn where Spark's way of writing a checkpoint, chosen before we came, does not suit."""
-        found = self._agent.checkpoint(query)
-        if found is not None and is_unsuited(self._spark, [found.location]):
-            log.warning(
-                "%s: its checkpoint is written in a way that is for this machine only, and is not "
-                "on it; let the fleet start the query, or see docs/lake.md",
-                name,
-            )
+    def _suit_checkpoint(self, record: QueryRecord) -> None:
+        """Have its checkpoint written as suits the place; that is looked at once."""
+        assert record.writer is not None
+        spark: SparkSession = getattr(record.writer, "_spark", self._spark)  # may be another
+        if self._suited.get(record.name) == record.born or not renames(spark.conf.get(MANAGER, "")):
+            return
+        self._suited[record.name] = record.born
+        try:
+            suit_checkpoints(spark, places_of(record.writer, record.table, spark))
+        except Exception as error:  # Spark will say so itself, if it matters
+            log.info("%s: where it writes is not known: %s", record.name, first_line(str(error)))
+
+    def _check_checkpoint(self, name: str, query: StreamingQuery) -> None:
+        """Warn of a checkpoint that a running query writes in a way that does not suit."""
+        try:
+            found = self._agent.checkpoint(query)
+            manager = setting_of(self._agent.handles, query, MANAGER)
+            if found is None or not renames(manager):
+                return
+            if is_elsewhere(self._spark, [found.location]):
+                log.warning(
+                    "%s: its checkpoint is written in a way that is for this machine only, and is "
+                    "not on it; let the fleet start the query, or see docs/lake.md",
+                    name,
+                )
+        except Exception as error:
+            log.info("%s: its checkpoint is not known: %s", name, first_line(str(error)))
 
     def _launch(self, record: QueryRecord, mark: str) -> QueryRecord:
         assert record.writer is not None
         try:
-            suit_checkpoints(self._spark, places_of(record.writer, record.table, self._spark))
+            self._suit_checkpoint(record)
             with self._agent.marked(mark):
                 query = _start(record.writer, record.table)
             late = self._registry.begin(mark, query.name, query.id, query.runId)

@@ -6,6 +6,7 @@ copy and two deletions for each file. Spark's module for clouds has a class that
 nobody gets it unasked, because it takes uploads that failed for done (docs/lake.md).
 """
 
+import logging
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
@@ -14,25 +15,31 @@ from slackwater.common.places import local_path
 from slackwater.engines.spark.session.addresses import address_of
 from slackwater.engines.spark.session.versions import checkpoint_file_manager
 
+log = logging.getLogger("slackwater.fleet")
+
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 def suit_checkpoints(spark: SparkSession, written: Iterable[str]) -> None:
     """Leave the choice to Spark for queries that start from now on, if one writes elsewhere.
 
-    A class that somebody else has chosen stays.
+    Another class than the tuned session's stays.
 
     Parameters
     ----------
     written
         Where checkpoints and logs of sinks are: paths and addresses.
     """
-    if is_unsuited(spark, written):
+    if renames(spark.conf.get(MANAGER, None)) and is_elsewhere(spark, written):
         spark.conf.unset(MANAGER)
+        log.info("checkpoints are written in Spark's default way from now on: one is elsewhere")
 
 
-def is_unsuited(spark: SparkSession, written: Iterable[str]) -> bool:
-    """Tell whether something is written elsewhere by a class that is for this machine only."""
-    if spark.conf.get(MANAGER, None) != checkpoint_file_manager():
-        return False
+def renames(manager: str | None) -> bool:
+    """Tell whether a class is the tuned session's, for this machine only."""
+    return manager == checkpoint_file_manager()
+
+
+def is_elsewhere(spark: SparkSession, written: Iterable[str]) -> bool:
+    """Tell whether something is not on this machine."""
     return any(local_path(address_of(place, spark)) is None for place in written)
