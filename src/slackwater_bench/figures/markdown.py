@@ -15,8 +15,9 @@ def markdown_table(heads: Sequence[str], body: Iterable[Sequence[str]], names: i
     | `a` | 1.00 |
     """
     ruler = ["---"] * names + ["---:"] * (len(heads) - names)
-    lines = [heads, *body]
-    texts = [f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines]
+    texts = [
+        f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in line)}|" for line in (heads, *body)
+    ]
     return "\n".join([texts[0], f"|{'|'.join(ruler)}|", *texts[1:]])
 
 
