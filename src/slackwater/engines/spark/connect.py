@@ -49,7 +49,7 @@ A = TypeVar("A")
 
 ANSWER_S = 5.0  # how long the controller has to be there
 ACTIVE_S = 10.0  # how long the server has to say what runs
-STOP_S = 30.0  # and how long to stop a query: its batch may have to end
+STOPS_S = 60.0  # and how long to stop queries: batches may have to end
 ENDS_S = 5.0  # how long the ends of queries that were stopped are listened for
 REMOVAL_S = 5.0  # and how long the server has to let go of the listener
 LOOK_S = 0.1
@@ -217,15 +217,13 @@ class ConnectFleet:
         except Exception as error:  # of gRPC, whose types need not be here
             log.warning("no query was stopped: %s", first_line(str(error)))
             return stopped
+        limit = Deadline(STOPS_S)
         for query in active:
             run = str(query.runId)
             if run in names:
                 try:
-                    within(STOP_S, query.stop)
+                    within(max(LOOK_S, limit.left_s), query.stop)
                     stopped.add(run)
-                except TimeoutError as error:  # the others would take as long
-                    log.warning("%s did not stop: %s", names[run], error)
-                    break
                 except Exception as error:
                     log.warning("%s did not stop cleanly: %s", names[run], first_line(str(error)))
         return stopped
