@@ -55,9 +55,11 @@ def places_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) 
 
 def _of_table(stated: Sink, table: str, spark: SparkSession) -> Sink:
     """Return where the files of a table are; a new one is where the writer says, if it does."""
+    if not spark.catalog.tableExists(table):  # asked first: Spark logs what is thrown
+        return stated
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    except AnalysisException:  # it is not there, or its catalog describes nothing
+    except AnalysisException:  # its catalog describes nothing
         return stated
     facts: dict[str, str] = {row["col_name"]: row["data_type"] for row in rows}  # columns first
     return Sink(facts.get("Provider") or stated.format, facts.get("Location"))
