@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -55,11 +55,11 @@ def places_of(writer: DataStreamWriter, table: str | None, spark: SparkSession) 
 
 def _of_table(stated: Sink, table: str, spark: SparkSession) -> Sink:
     """Return where the files of a table are; a new one is where the writer says, if it does."""
-    if not spark.catalog.tableExists(table):  # asked first: Spark logs what is thrown
-        return stated
     try:
+        if not spark.catalog.tableExists(table):  # asked first: Spark logs what is thrown
+            return stated
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    except AnalysisException:  # its catalog describes nothing
+    except (Py4JError, PySparkException):  # its catalog is not known, or describes nothing
         return stated
     facts: dict[str, str] = {row["col_name"]: row["data_type"] for row in rows}  # columns first
     return Sink(facts.get("Provider") or stated.format, facts.get("Location"))
