@@ -81,12 +81,14 @@ def watched(conditions: Conditions, *, outside: bool) -> Iterator[None]:
         Parts of the measurement run outside this process's tree, such as a broker: who used what
         is not told.
     """
-    meter, ended = MachineMeter(), threading.Event()
+    ended, cores = threading.Event(), MachineMeter().cores
     took_s = others_s = 0.0
 
     def look() -> None:
         nonlocal took_s, others_s
         while True:
+            # A new one each time: what a JVM has used is gone when nobody waits for it.
+            meter = MachineMeter()
             last = ended.wait(EVERY_S)
             seconds, _, others = meter.look()
             took_s += seconds
@@ -103,7 +105,7 @@ def watched(conditions: Conditions, *, outside: bool) -> Iterator[None]:
         watcher.join()
     conditions.took_s = round(took_s, 1)
     if not outside and took_s > 0:
-        conditions.others_share = round(others_s / took_s / meter.cores, 3)
+        conditions.others_share = round(others_s / took_s / cores, 3)
 
 
 def _commit(root: Path) -> str:
