@@ -141,3 +141,22 @@ def refuse_failures(runs: Sequence[Entry], name: Callable[[Entry], str], write: 
         write(f"failed: {name(run)}: {run['error']}")
     if failed:
         raise SlackwaterError(f"{len(failed)} of {len(runs)} trials failed")
+
+
+def refuse_bad_windows(runs: Sequence[Entry], arm: str, write: Show) -> None:
+    """Raise an error if trials failed, or windows are wrong or did not come.
+
+    Parameters
+    ----------
+    arm
+        The key of a run under which it says what was tried.
+    """
+    refuse_failures(
+        runs,
+        lambda run: f"{run[arm]}, {run['queries']} queries, repeat {run['repeat'] + 1}",
+        write,
+    )
+    if any(run["windows"]["wrong"] for run in runs):
+        raise SlackwaterError("some windows differ from the ground truth")
+    if any(run["windows"]["emitted"] < run["windows"]["expected"] for run in runs):
+        raise SlackwaterError("some windows did not come before the time limit: overloaded")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from slackwater.statistics.intervals import mean_interval
-from slackwater_bench.figures.markdown import Row, markdown_table, seconds
+from slackwater_bench.figures.markdown import Row, markdown_table, rounded, seconds, whole
 from slackwater_bench.mixed.verdict import mean_of
 
 Result = dict[str, Any]
@@ -47,9 +47,7 @@ def _mean_s(kinds: Sequence[dict[str, Any]]) -> list[float | None]:
     means = [[kind["seconds"]["mean"]] for kind in kinds if kind["seconds"]["mean"] is not None]
     if not means:
         return [None, None, None]
-    found = mean_interval(means)
-    known = found.known
-    return [round(found.estimate, 3), *((round(v, 3) if known else None) for v in found[1:])]
+    return rounded(mean_interval(means))
 
 
 def _sums(done: dict[str, list[Result]], key: str) -> dict[str, float | None]:
@@ -63,7 +61,7 @@ def table(rows: Sequence[Row]) -> str:
     body = []
     for row in rows:
         if row["measure"] == "sum":
-            cells = [_whole(row["arms"][arm]) for arm in arms]
+            cells = [whole(row["arms"][arm]) for arm in arms]
             body.append([row["kind"], *cells, "", ""])
             continue
         cells = [_short(row["arms"][arm], exact=arm == arms[-1]) for arm in arms]
@@ -77,7 +75,3 @@ def table(rows: Sequence[Row]) -> str:
 def _short(figure: Sequence[float | None], *, exact: bool) -> str:
     """Write a mean; its interval only where it matters, or the table is too wide."""
     return seconds(figure if exact else figure[0])
-
-
-def _whole(value: float | None) -> str:
-    return "" if value is None else f"{value:.0f}"

@@ -1,7 +1,10 @@
 """Tables of figures as Markdown."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from slackwater.statistics.intervals import Interval
 
 Row = dict[str, Any]
 
@@ -19,6 +22,15 @@ def markdown_table(heads: Sequence[str], body: Iterable[Sequence[str]], names: i
         f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in line)}|" for line in (heads, *body)
     ]
     return "\n".join([texts[0], f"|{'|'.join(ruler)}|", *texts[1:]])
+
+
+def rounded(interval: Interval) -> list[float | None]:
+    """Return an interval as result files have it: what the data cannot tell is none.
+
+    >>> rounded(Interval(1.23456, float("nan"), float("nan")))
+    [1.235, None, None]
+    """
+    return [round(value, 3) if math.isfinite(value) else None for value in interval]
 
 
 def seconds(figure: Sequence[float | None] | float | None) -> str:

@@ -1,6 +1,5 @@
 """Figures of windows under several policies: what ``bench ysb`` and its like have measured."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,12 +7,11 @@ import numpy as np
 
 from slackwater.report.runs import Run, Runs
 from slackwater.statistics.intervals import (
-    Interval,
     mean_interval,
     quantile_interval,
     ratio_interval,
 )
-from slackwater_bench.figures.markdown import Row, markdown_table, seconds, whole
+from slackwater_bench.figures.markdown import Row, markdown_table, rounded, seconds, whole
 
 Result = dict[str, Any]
 
@@ -43,10 +41,10 @@ def _row(policy: str, queries: int, runs: Sequence[Run], ours: Sequence[Run]) ->
         "windows": int(sum(run.expected or 0 for run in runs)),
         "missing": int(sum((run.expected or 0) - (run.emitted or 0) for run in runs)),
         "wrong": int(sum(run.wrong or 0 for run in runs)),
-        "mean_s": _rounded(mean_interval(values)),
-        "p99_s": _rounded(quantile_interval(values, 0.99)),
-        "ratio_mean": _rounded(ratio_interval(mine, theirs)) if paired else None,
-        "ratio_p99": _rounded(ratio_interval(mine, theirs, 0.99)) if paired else None,
+        "mean_s": rounded(mean_interval(values)),
+        "p99_s": rounded(quantile_interval(values, 0.99)),
+        "ratio_mean": rounded(ratio_interval(mine, theirs)) if paired else None,
+        "ratio_p99": rounded(ratio_interval(mine, theirs, 0.99)) if paired else None,
         "ideal_s": round(float(ideals.mean()), 3) if len(ideals) else None,
         "batches": _mean([run.batches for run in runs]),
         "cpu_s": _mean([run.cpu_s for run in runs]),
@@ -77,10 +75,6 @@ def table(rows: Sequence[Row]) -> str:
         for row in rows
     ]
     return markdown_table(heads, body, names=2 if several else 1)
-
-
-def _rounded(interval: Interval) -> list[float | None]:
-    return [round(value, 3) if math.isfinite(value) else None for value in interval]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
