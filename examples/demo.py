@@ -34,6 +34,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--port", type=int, default=DASHBOARD_PORT)
     options = parser.parse_args()
+    if options.queries < 1 or not 6 <= options.seconds < 3600 or not 0 <= options.port < 65536:
+        parser.error("--queries from 1, --seconds from 6 to 3600, --port from 0 to 65535")
     trial = PolicyTrial("", queries=options.queries, seconds=options.seconds, warmup_s=8)
     console = Console()
     console.print(
